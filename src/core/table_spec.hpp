@@ -1,0 +1,35 @@
+// What a table of embedding rows is: sent from workers to servers at creation, written into checkpoints.
+// Threading: plain values.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "hyperframes/table_options.hpp"
+
+namespace hf {
+
+struct TableSpec {
+  std::string name;
+  TableKind kind = TableKind::static_rows;
+  std::uint64_t rows = 0;  ///< static tables: number of rows; dynamic tables: 0
+  std::uint32_t dim = 0;   ///< floats of one row
+  bool wrap_ids = false;   ///< static tables: id modulo rows instead of an error (done by the worker)
+  OptimizerSpec optimizer;
+  InitSpec init;
+
+  bool operator==(const TableSpec&) const = default;
+};
+
+void to_json(nlohmann::json& j, const TableSpec& s);
+/// Throws: FormatError naming the key.
+void from_json(const nlohmann::json& j, TableSpec& s);
+
+const char* to_string(OptimizerKind kind) noexcept;
+const char* to_string(TableKind kind) noexcept;
+const char* to_string(InitKind kind) noexcept;
+/// Throws: ConfigError listing the valid names.
+OptimizerKind optimizer_kind_from_string(const std::string& name);
+
+}  // namespace hf
