@@ -1,0 +1,10 @@
+// The LibTorch in use.
+#pragma once
+
+#include <string>
+
+namespace hf {
+
+std::string torch_version();
+
+}  // namespace hf
