@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 #include "core/log.hpp"
+#include "io/atomic_file.hpp"
 #include "ranks/batch_pipeline.hpp"
 
 namespace hf {
@@ -89,11 +91,12 @@ std::uint64_t predict(const Plan& plan, ProcessGroup& group, WorkerModel& model,
   strict.config.data.max_bad_rows = 0;
   BatchPipeline batches(open_stream(strict.config, strict.schema, stream_options(plan, group, split, false)),
                         model.embeddings);
-  const std::string temporary = path + ".tmp";
+  std::optional<AtomicFile> file;  // worker 0 alone: it goes away with its object
   std::ofstream out;
   if (group.worker_id() == 0) {
-    out.open(temporary, std::ios::trunc);
-    if (!out) throw IoError("cannot write " + temporary + ": " + std::strerror(errno));
+    file.emplace(path);
+    out.open(file->temporary_path(), std::ios::trunc);
+    if (!out) throw IoError("cannot write " + file->temporary_path() + ": " + std::strerror(errno));
     out << "row,probability\n";
   }
   // Blocks are dealt in turn, so after each round of some blocks per worker the scores so far are a prefix of the file.
@@ -136,9 +139,8 @@ std::uint64_t predict(const Plan& plan, ProcessGroup& group, WorkerModel& model,
   while (more) more = meet(true);
   if (group.worker_id() == 0) {
     out.close();
-    if (!out) throw IoError("cannot write " + temporary + ": " + std::strerror(errno));
-    if (std::rename(temporary.c_str(), path.c_str()) != 0)
-      throw IoError("cannot rename " + temporary + " to " + path + ": " + std::strerror(errno));
+    if (!out) throw IoError("cannot write " + file->temporary_path() + ": " + std::strerror(errno));
+    file->commit();
   }
   return written;
 }
