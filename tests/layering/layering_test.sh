@@ -7,11 +7,10 @@
 # Rules
 #   mpi      MPI_… only in comm/ and the tests
 #   hdf5     H5… only in io/ and its tests
-#   torch    LibTorch only in src/model, src/api, include/hyperframes and their tests; ranks/ uses it through the
-#            public headers and includes none of its own
-#   include  a layer includes only itself and what stands to its left:
-#            core ← routing, codec ← table ← comm, io ← server, model ← api ← ranks ← cli
-#            (server is ranks/server.*: a program written with the public API runs its servers, too)
+#   torch    LibTorch only in src/model, ranks/api, ranks/worker, the public API and their tests
+#   include  a layer includes only itself and what stands to its left, so that folders never include in a circle:
+#            core ← routing, codec ← table ← comm, io ← ranks/server ← ranks/api ← ranks/worker ← ranks/cli
+#            core ← model ← ranks/api; the public headers include only each other
 #   pragma   every header has #pragma once
 #   cmake    every .cpp is listed in a CMakeLists.txt, and every listed one exists
 #   words    no unfinished work in what is shipped
@@ -19,34 +18,41 @@
 set -euo pipefail
 export LC_ALL=C
 
-# Where a layer lives and what it may include. The public headers are part of the layer api.
+# A layer is named by its folder (src/ left out), and what it may include. `include` are the public headers, of which
+# table_options.hpp and error.hpp (values and errors that every layer shares) may be included from anywhere.
 declare -A allowed=(
-  [core]="core"
-  [routing]="core routing"
-  [codec]="core codec"
-  [table]="core routing codec table"
-  [comm]="core routing codec table comm"
-  [io]="core routing codec table io"
-  [server]="core routing codec table comm io server"
-  [model]="core routing codec table comm io model"
-  [api]="core routing codec table comm io server model api"
-  [ranks]="core routing codec table comm io server model api ranks"
-  [cli]="core routing codec table comm io server model api ranks cli"
+  [include]="public include"
+  [core]="public core"
+  [routing]="public core routing"
+  [codec]="public core codec"
+  [table]="public core routing codec table"
+  [model]="public core model"
+  [comm]="public core routing codec table comm"
+  [io]="public core routing codec table io"
+  [ranks/server]="public core routing codec table comm io ranks/server"
+  [ranks/api]="public include core routing codec table model comm io ranks/server ranks/api"
+  [ranks/worker]="public include core routing codec table model comm io ranks/server ranks/api ranks/worker"
+  [ranks/cli]="public include core routing codec table model comm io ranks/server ranks/api ranks/worker ranks/cli"
 )
 # Folders that no layer may include.
 readonly outside="tests examples benchmarks fuzz scaling"
 
-layer_of_file() { # path relative to the root → layer, or nothing
-  case $1 in
-    src/main.cpp) echo cli ;;
-    src/*/*)
-      local rest=${1#src/}
-      echo "${rest%%/*}"
+# layer_of PATH: the layer of a file, or of what an #include names; nothing for what is no part of the house.
+layer_of() {
+  local path=${1#src/}
+  case $path in
+    include/* | hyperframes/*)
+      case ${path##*/} in
+        table_options.hpp | error.hpp) [[ $1 == include/* ]] && echo include || echo public ;;
+        *) echo include ;;
+      esac
       ;;
-    include/hyperframes/table_options.hpp) echo core ;;
-    include/hyperframes/*) echo api ;;
-    ranks/server.*) echo server ;;
-    comm/* | io/* | ranks/*) echo "${1%%/*}" ;;
+    ranks/*/*)
+      path=${path#ranks/}
+      echo "ranks/${path%%/*}"
+      ;;
+    ranks/*) echo ranks ;;
+    */*) echo "${path%%/*}" ;;
   esac
 }
 
@@ -99,13 +105,12 @@ check_tree() {
   local code=("${headers[@]}" "${sources[@]}")
 
   # ------------------------------------------------------------------------------------------------ libraries
-  local no_mpi=() no_hdf5=() no_torch=() torch_names_only=()
+  local no_mpi=() no_hdf5=() no_torch=()
   for file in "${code[@]}"; do
     case $file in comm/* | tests/*) ;; *) no_mpi+=("$file") ;; esac
     case $file in io/* | tests/io/*) ;; *) no_hdf5+=("$file") ;; esac
     case $file in
-      src/model/* | src/api/* | include/hyperframes/* | tests/model/* | tests/api/* | tests/ranks/*) ;;
-      ranks/*) torch_names_only+=("$file") ;;
+      src/model/* | ranks/api/* | ranks/worker/* | include/hyperframes/* | tests/model/* | tests/ranks/*) ;;
       *) no_torch+=("$file") ;;
     esac
   done
@@ -114,29 +119,21 @@ check_tree() {
     sed 's/^/hdf5: /'
   search '[^A-Za-z0-9_](torch|at|c10)::|#[ \t]*include[ \t]*[<"](torch|ATen|c10)/' "${no_torch[@]}" |
     sed 's/^/torch: /'
-  search '#[ \t]*include[ \t]*[<"](torch|ATen|c10)/' "${torch_names_only[@]}" | sed 's/^/torch: /'
 
   # ------------------------------------------------------------------------------------------------- includes
   for file in "${code[@]}"; do
-    layer=$(layer_of_file "$file")
-    [[ -n $layer ]] || continue
+    case $file in src/* | include/* | comm/* | io/* | ranks/*) layer=$(layer_of "$file") ;; *) continue ;; esac
     if [[ -z ${allowed[$layer]:-} ]]; then
-      echo "include: $file: src/$layer is not a layer"
+      echo "include: $file: ${file%/*} is not a layer"
       continue
     fi
     while IFS= read -r line; do
       target=${line#*:}
-      target=${target#src/}
       line=${line%%:*}
       case $target in
         ../* | */../*) echo "include: $file:$line: \"$target\" leaves its folder; write it from the root of the layers" ;;
         */*)
-          case $target in
-            hyperframes/table_options.hpp) target=core ;;
-            hyperframes/*) target=api ;;
-            ranks/server.hpp) target=server ;;
-            *) target=${target%%/*} ;;
-          esac
+          target=$(layer_of "$target")
           if [[ " $outside " == *" $target "* ]]; then
             echo "include: $file:$line: the layer $layer may not include $target/"
           elif [[ -n ${allowed[$target]:-} && " ${allowed[$layer]} " != *" $target "* ]]; then
@@ -195,10 +192,11 @@ check_tree() {
 # A small tree that obeys every rule, with what looks like a violation and is none.
 plant_clean_tree() {
   local root=$1
-  mkdir -p "$root"/{src/{core,routing,codec,table,model,api,cli},comm,io,ranks,include/hyperframes,tests/{io,model},build/x}
+  mkdir -p "$root"/{src/{core,routing,codec,table,model},comm,io,ranks/{server,api,worker,cli},include/hyperframes}
+  mkdir -p "$root"/{tests/{io,model},build/x}
   local header
   for header in src/core/a.hpp src/routing/a.hpp src/codec/a.hpp src/table/a.hpp comm/a.hpp io/a.hpp src/model/a.hpp \
-    src/api/a.hpp ranks/a.hpp src/cli/a.hpp include/hyperframes/a.hpp; do
+    ranks/{server,api,worker,cli}/a.hpp include/hyperframes/{a,error}.hpp; do
     printf '// MPI_Send and H5Fopen and torch::Tensor are only named here.\n#pragma once\n' >"$root/$header"
   done
   printf '#include "routing/a.hpp"\n#include "codec/a.hpp"\n#include "core/a.hpp"\n#include <vector>\n' \
@@ -206,19 +204,20 @@ plant_clean_tree() {
   printf '#include <mpi.h>\n#include "table/a.hpp"\nint f() { return MPI_Init(nullptr, nullptr); }\n' >"$root/comm/a.cpp"
   printf '#include <hdf5.h>\n#include "a.hpp"\nhid_t f() { return H5Fopen("x.h5", 0, 0); }\n' >"$root/io/a.cpp"
   printf '/* MPI_Send\n H5Fopen */\nconst char* dataset = "HDF5";  // torch::Tensor\nint HF_MPI_x, OMPI_x, torches;\n' \
-    >"$root/ranks/a.cpp"
-  printf '#include <torch/torch.h>\n#include "hyperframes/a.hpp"\n#include "model/a.hpp"\n' >"$root/src/api/a.cpp"
-  printf '#include "ranks/a.hpp"\n' >"$root/src/main.cpp"
+    >"$root/ranks/server/a.cpp"
+  printf '#include <torch/torch.h>\n#include "hyperframes/a.hpp"\n#include "model/a.hpp"\n' >"$root/ranks/api/a.cpp"
+  printf '#include "ranks/worker/a.hpp"\n#include "ranks/api/a.hpp"\n' >"$root/ranks/cli/main.cpp"
+  printf '#include "hyperframes/error.hpp"\n' >>"$root/src/core/a.hpp"
   printf '#include <hdf5.h>\n#include <mpi.h>\n' >"$root/tests/io/a_test.cpp"
   printf 'int x;\n' | tee "$root/tests/model/fuzz_a.cpp" >"$root/tests/model/fuzz_b.cpp"
   printf 'MPI_Send H5Fopen\n' >"$root/build/x/generated.cpp"
   printf 'mktemp -d /tmp/x.XXXXXX; a_to_do=1\n' >"$root/run.sh"
   cat >"$root/CMakeLists.txt" <<'TEXT'
 # gone.cpp is only named in a comment
-add_library(a src/table/a.cpp comm/a.cpp ${CMAKE_SOURCE_DIR}/io/a.cpp ranks/a.cpp)
+add_library(a src/table/a.cpp comm/a.cpp ${CMAKE_SOURCE_DIR}/io/a.cpp ranks/server/a.cpp)
 target_sources(a PRIVATE ${CMAKE_CURRENT_BINARY_DIR}/generated.cpp)
-add_executable(b src/main.cpp
-  src/api/a.cpp)
+add_executable(b ranks/cli/main.cpp
+  ranks/api/a.cpp)
 TEXT
   printf 'add_executable(t io/a_test.cpp)\nforeach(name a b)\n  add_executable(f ../tests/model/fuzz_${name}.cpp)\nendforeach()\n' \
     >"$root/tests/CMakeLists.txt"
@@ -251,39 +250,44 @@ self_test() {
 
   replant
   expect "" ""
-  add ranks/a.cpp 'int g() { return MPI_Barrier(MPI_COMM_WORLD); }'
-  expect mpi ranks/a.cpp:5
+  add ranks/server/a.cpp 'int g() { return MPI_Barrier(MPI_COMM_WORLD); }'
+  expect mpi ranks/server/a.cpp:5
   add src/core/a.hpp '#include <mpi.h>'
-  expect mpi src/core/a.hpp:3
-  add ranks/a.cpp 'int g() { return MPIX_Comm_revoke(0); }'
-  expect mpi ranks/a.cpp:5
-  add ranks/a.cpp '/* one */ int g() { return MPI_Barrier(0); }'
-  expect mpi ranks/a.cpp:5
-  add ranks/a.cpp 'int g() { return H5Fclose(0); }'
-  expect hdf5 ranks/a.cpp:5
+  expect mpi src/core/a.hpp:4
+  add ranks/server/a.cpp 'int g() { return MPIX_Comm_revoke(0); }'
+  expect mpi ranks/server/a.cpp:5
+  add ranks/server/a.cpp '/* one */ int g() { return MPI_Barrier(0); }'
+  expect mpi ranks/server/a.cpp:5
+  add ranks/server/a.cpp 'int g() { return H5Fclose(0); }'
+  expect hdf5 ranks/server/a.cpp:5
   add comm/a.hpp '#include <hdf5.h>'
   expect hdf5 comm/a.hpp:3
   add tests/model/fuzz_a.cpp 'auto g = H5P_DEFAULT;'
   expect hdf5 tests/model/fuzz_a.cpp:2
-  add ranks/a.hpp '#include <torch/torch.h>'
-  expect torch ranks/a.hpp:3
+  add ranks/server/a.hpp '#include <torch/torch.h>'
+  expect torch ranks/server/a.hpp:3
   add src/table/a.cpp 'torch::Tensor* t;'
   expect torch src/table/a.cpp:5
   add src/codec/a.hpp '#include <c10/util/Half.h>'
   expect torch src/codec/a.hpp:3
   local from to
-  for from in core/routing core/codec routing/codec codec/routing routing/table codec/table table/comm table/io comm/io \
-    io/comm comm/model io/api model/api model/ranks api/ranks ranks/cli core/cli; do
-    to=${from#*/} from=${from%/*}
+  for from in core:routing core:codec routing:codec codec:routing routing:table codec:table table:comm table:io comm:io \
+    io:comm comm:model io:model table:model model:routing model:comm comm:ranks/server io:ranks/server \
+    ranks/server:model ranks/server:ranks/api ranks/api:ranks/worker ranks/worker:ranks/cli core:ranks/cli; do
+    to=${from#*:} from=${from%:*}
     local folder=src/$from
-    case $from in comm | io | ranks) folder=$from ;; esac
+    case $from in comm | io | ranks/*) folder=$from ;; esac
     add "$folder/a.hpp" "#include \"$to/a.hpp\""
     expect include "the layer $from may not include $to"
   done
   add src/model/a.hpp '#include <hyperframes/a.hpp>'
-  expect include 'the layer model may not include api'
-  add include/hyperframes/a.hpp '#include "src/cli/a.hpp"'
-  expect include 'the layer api may not include cli'
+  expect include 'the layer model may not include include'
+  add ranks/server/a.hpp '#include "hyperframes/a.hpp"'
+  expect include 'the layer ranks/server may not include include'
+  add include/hyperframes/a.hpp '#include "core/a.hpp"'
+  expect include 'the layer include may not include core'
+  add ranks/b.hpp '#pragma once'
+  expect include 'ranks is not a layer'
   add src/core/a.hpp '#include "tests/helper.hpp"'
   expect include 'may not include tests/'
   add src/core/a.hpp '#  include "../table/a.hpp"'

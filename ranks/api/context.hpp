@@ -1,0 +1,89 @@
+// The state of one process between init_process_group and destroy_process_group: roles, window, client, clock.
+// Threading: the caller's thread, but for the service thread of a hybrid rank, which touches only its Server.
+#pragma once
+
+#include <torch/torch.h>
+
+#include <atomic>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/mpi.hpp"
+#include "comm/parameter_client.hpp"
+#include "comm/pool_layout.hpp"
+#include "comm/server_port.hpp"
+#include "comm/window.hpp"
+#include "hyperframes/process_group.hpp"
+#include "ranks/server/server.hpp"
+#include "routing/placement.hpp"
+
+namespace hf {
+
+/// Rows of one table that took part in a forward with gradients and wait for step().
+struct PendingGradients {
+  TableId table;
+  std::span<const RowId> ids;  ///< alive until step()
+  torch::Tensor rows;          ///< the leaf whose gradient holds them
+  std::int64_t first_row = 0;  ///< of this table inside `rows`
+  std::shared_ptr<const void> keep_alive;
+};
+
+/// A table that is created on the servers when its optimizer is known.
+struct LazyTable {
+  TableSpec spec;
+  bool inherits_optimizer = false;
+  std::optional<TableId> id;
+};
+
+class Context {
+ public:
+  explicit Context(const ProcessGroupOptions& options);
+  ~Context();
+
+  /// The context of this process. Throws: ConfigError when there is none.
+  static Context& current();
+  static std::shared_ptr<Context>& slot();
+
+  void serve();
+  void say_goodbye();  ///< workers: to the servers, which then end; a hybrid's service thread is joined
+  void leave();        ///< the end: goodbye, meet
+  void synchronize();
+
+  ParameterClient& client();
+  TableId create(LazyTable& table);
+  void create_all_tables();
+  std::uint8_t pull_flags() const noexcept;
+
+  ProcessGroupOptions options;
+  MpiSession session;
+  Communicator control;
+  Communicator workers;
+  RoleMap roles;
+  Rank me;
+  std::string host;
+  std::optional<WorkerId> worker_id;
+  std::optional<ServerId> server_id;
+  std::unique_ptr<PoolLayout> layout;
+  std::unique_ptr<Window> window;
+
+  Step step = 0;  ///< this worker's clock
+  bool inference = false;
+  std::vector<PendingGradients> pending;
+  std::vector<std::shared_ptr<LazyTable>> tables;  ///< in order of creation by the program
+  std::optional<OptimizerSpec> row_optimizer;      ///< of the hf::Async… optimizer
+  ServerReport server_report;
+
+ private:
+  void start_service();
+  std::unique_ptr<ParameterClient> client_;
+  std::thread service_, progress_;
+  std::atomic<bool> stop_progress_{false};
+  bool said_goodbye_ = false, left_ = false;
+};
+
+}  // namespace hf
