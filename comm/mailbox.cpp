@@ -1,10 +1,12 @@
 #include "comm/mailbox.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 
-#include "comm/idle.hpp"
+#include "comm/bell.hpp"
 #include "core/error.hpp"
 
 namespace hf {
@@ -26,9 +28,12 @@ RingSender::RingSender(Window& window, const Ring& ring, std::size_t bell_offset
   if (!peer_pool_) staging_.resize(ring.slot_bytes / sizeof(std::uint64_t));
 }
 
-bool RingSender::can_send() const noexcept {
-  const std::uint64_t consumed = load_acquire(window_.local().data() + ring_.credit_offset);
-  return next_ - consumed <= ring_.slots;
+std::uint64_t RingSender::consumed() noexcept {
+  const std::byte* line = window_.local().data() + ring_.credit_offset;
+  if (peer_pool_) return load_acquire(line);
+  const Credit seen{.consumed = load_acquire(line), .check = load_acquire(line + sizeof(std::uint64_t))};
+  consumed_ = read_credit(seen, consumed_, next_ - 1).value_or(consumed_);
+  return consumed_;
 }
 
 std::byte* RingSender::slot(std::uint64_t seq) noexcept {
@@ -42,6 +47,7 @@ std::span<std::byte> RingSender::body() noexcept {
 
 std::size_t RingSender::commit(MessageHeader header) {
   header.seq = next_;
+  header.sender = static_cast<std::uint16_t>(ring_.sender_id);
   std::byte* at = slot(next_);
   const std::size_t bytes = seal_message(header, {at, ring_.slot_bytes});
   if (peer_pool_) {
@@ -68,13 +74,16 @@ std::optional<MessageView> RingReceiver::poll() {
   if (load_acquire(at) != next_) return std::nullopt;
   if (!message_complete({at, ring_.slot_bytes}, next_)) {
     // In shared memory the head word is written last: what it announces must be whole.
-    if (peer_pool_)
-      throw MpiError("damaged message " + std::to_string(next_) + " from rank " +
-                     std::to_string(ring_.sender.value));
+    if (peer_pool_) throw MpiError(fmt::format("damaged message {} from rank {}", next_, ring_.sender.value));
     return std::nullopt;
   }
   MessageView view;
   std::memcpy(&view.header, at, sizeof view.header);
+  if (view.header.sender != ring_.sender_id)
+    throw MpiError(fmt::format(
+        "message {} in the ring of rank {}: expected sender {}, found {} (ranks that disagree about "
+        "the layout of the pools?)",
+        next_, ring_.sender.value, ring_.sender_id, view.header.sender));
   view.body = {at + sizeof view.header, view.header.body_bytes};
   return view;
 }
@@ -86,8 +95,8 @@ void RingReceiver::release() {
     // A sender that waits for a slot has a full ring in front of us: we pass a multiple of half of it.
     if (consumed % std::max(1u, ring_.slots / 2) == 0) ring_bell(peer_pool_, bell_offset_);
   } else if (consumed % credit_every_ == 0) {
-    credit_value_ = consumed;
-    window_.put(ring_.sender, ring_.credit_offset, &credit_value_, sizeof credit_value_);
+    credit_ = make_credit(consumed);
+    window_.put(ring_.sender, ring_.credit_offset, &credit_, sizeof credit_);
     window_.flush(ring_.sender);
   }
 }

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <thread>
 #include <utility>
+
+#include "comm/heartbeat.hpp"
+#include "comm/launch.hpp"
+#include "comm/liveness.hpp"
 
 namespace hf {
 
@@ -16,10 +19,9 @@ void throw_mpi_error(int code, const char* call, const char* file, int line) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   if (MPI_Error_string(code, text.data(), &length) != MPI_SUCCESS) length = 0;
-  throw MpiError(std::string(call) + ": " +
-                 (length > 0 ? std::string(text.data(), static_cast<std::size_t>(length))
-                             : "error " + std::to_string(code)) +
-                 " (" + file + ":" + std::to_string(line) + ")");
+  const std::string reason =
+      length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : fmt::format("error {}", code);
+  throw MpiError(fmt::format("{}: {} ({}:{})", call, reason, file, line));
 }
 
 MpiSession::MpiSession() : uncaught_(std::uncaught_exceptions()) {
@@ -27,6 +29,7 @@ MpiSession::MpiSession() : uncaught_(std::uncaught_exceptions()) {
   HF_MPI(MPI_Initialized(&initialized));
   started_here_ = !initialized;
   if (started_here_) {
+    prepare_mpi_environment();
     HF_MPI(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided));
   } else {
     HF_MPI(MPI_Query_thread(&provided));
@@ -36,7 +39,7 @@ MpiSession::MpiSession() : uncaught_(std::uncaught_exceptions()) {
   HF_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   HF_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size_));
   if (provided < MPI_THREAD_MULTIPLE)
-    throw MpiError("this MPI library gives no MPI_THREAD_MULTIPLE (level " + std::to_string(provided) + ")");
+    throw MpiError(fmt::format("this MPI library gives no MPI_THREAD_MULTIPLE (level {})", provided));
 }
 
 MpiSession::~MpiSession() {
@@ -67,10 +70,16 @@ Communicator Communicator::world() {
 Communicator::Communicator(Communicator&& other) noexcept
     : comm_(std::exchange(other.comm_, MPI_COMM_NULL)),
       timeout_seconds_(other.timeout_seconds_),
+      liveness_(other.liveness_),
+      heartbeat_(other.heartbeat_),
+      world_ranks_(std::move(other.world_ranks_)),
       uncaught_(other.uncaught_) {}
 Communicator& Communicator::operator=(Communicator&& other) noexcept {
   std::swap(comm_, other.comm_);
   std::swap(timeout_seconds_, other.timeout_seconds_);
+  std::swap(liveness_, other.liveness_);
+  std::swap(heartbeat_, other.heartbeat_);
+  std::swap(world_ranks_, other.world_ranks_);
   std::swap(uncaught_, other.uncaught_);
   return *this;
 }
@@ -91,9 +100,24 @@ int Communicator::size() const {
   return size;
 }
 
+void Communicator::watch(const Liveness& liveness, Heartbeat* heartbeat) {
+  MPI_Group ours = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  HF_MPI(MPI_Comm_group(comm_, &ours));
+  HF_MPI(MPI_Comm_group(MPI_COMM_WORLD, &world));
+  std::vector<int> from(static_cast<std::size_t>(size())), to(from.size());
+  for (std::size_t r = 0; r < from.size(); ++r) from[r] = static_cast<int>(r);
+  HF_MPI(MPI_Group_translate_ranks(ours, size(), from.data(), world, to.data()));
+  HF_MPI(MPI_Group_free(&ours));
+  HF_MPI(MPI_Group_free(&world));
+  world_ranks_.clear();
+  for (const int r : to) world_ranks_.emplace_back(r);
+  liveness_ = &liveness;
+  heartbeat_ = heartbeat;
+}
+
 void Communicator::wait(MPI_Request request, const std::string& what) const {
-  using Clock = std::chrono::steady_clock;
-  const auto deadline = Clock::now() + std::chrono::duration<double>(timeout_seconds_);
+  Patience patience(timeout_seconds_, PeerWatch(liveness_, world_ranks_));
+  const std::function<std::string()> text = [&] { return what; };
   // Blocking collectives spin; these waits may last as long as the slowest rank's epoch, so sleep after a
   // while.
   for (std::uint64_t round = 0;; ++round) {
@@ -105,9 +129,8 @@ void Communicator::wait(MPI_Request request, const std::string& what) const {
       std::this_thread::yield();
       continue;
     }
-    if (Clock::now() > deadline)
-      throw MpiError(fmt::format("waited {:g} s for ", timeout_seconds_) + what +
-                     " (cluster.wait_timeout_seconds)");
+    if (heartbeat_) heartbeat_->beat();
+    patience.check(text);
     std::this_thread::sleep_for(std::chrono::microseconds(round < 1000 ? 50 : 500));
   }
 }
@@ -125,15 +148,6 @@ void Communicator::all_reduce_sum(double* values, std::size_t count, const std::
 void Communicator::all_reduce_max(double* values, std::size_t count, const std::string& what) const {
   MPI_Request request = MPI_REQUEST_NULL;
   HF_MPI(MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(count), MPI_DOUBLE, MPI_MAX, comm_, &request));
-  wait(request, what);
-}
-void Communicator::broadcast(std::vector<std::byte>& bytes, int root, const std::string& what) const {
-  unsigned long long size = bytes.size();
-  MPI_Request request = MPI_REQUEST_NULL;
-  HF_MPI(MPI_Ibcast(&size, 1, MPI_UNSIGNED_LONG_LONG, root, comm_, &request));
-  wait(request, what);
-  bytes.resize(size);
-  HF_MPI(MPI_Ibcast(bytes.data(), static_cast<int>(size), MPI_BYTE, root, comm_, &request));
   wait(request, what);
 }
 

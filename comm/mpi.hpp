@@ -11,8 +11,12 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/types.hpp"
 
 namespace hf {
+
+class Heartbeat;
+class Liveness;
 
 [[noreturn]] void throw_mpi_error(int code, const char* call, const char* file, int line);
 
@@ -22,7 +26,8 @@ namespace hf {
       ::hf::throw_mpi_error(hf_mpi_code, #call, __FILE__, __LINE__);             \
   } while (false)
 
-/// MPI_Init_thread … MPI_Finalize (neither where the program itself started MPI). Sets MPI_ERRORS_RETURN on WORLD and SELF. One per process.
+/// MPI_Init_thread … MPI_Finalize (neither where the program itself started MPI), with the settings of comm/launch.hpp.
+/// Sets MPI_ERRORS_RETURN on WORLD and SELF. One per process.
 class MpiSession {
  public:
   /// Throws: MpiError when MPI cannot give MPI_THREAD_MULTIPLE.
@@ -61,10 +66,13 @@ class Communicator {
 
   /// Longest wait of the calls below; then MpiError "… waited N s for WHAT".
   void set_timeout(double seconds) noexcept { timeout_seconds_ = seconds; }
+  /// From now on a wait lasts as long as the other ranks of the communicator live (comm/liveness.hpp). `heartbeat` (may be
+  /// nullptr) is given by the waiting thread. Both must live until unwatch() or the end. Not collective.
+  void watch(const Liveness& liveness, Heartbeat* heartbeat);
+  void unwatch() noexcept { liveness_ = nullptr, heartbeat_ = nullptr; }
   void barrier(const std::string& what) const;
   void all_reduce_sum(double* values, std::size_t count, const std::string& what) const;
   void all_reduce_max(double* values, std::size_t count, const std::string& what) const;
-  void broadcast(std::vector<std::byte>& bytes, int root, const std::string& what) const;
   /// Everybody's text, by rank.
   std::vector<std::string> all_gather(const std::string& text, const std::string& what) const;
   /// Everybody's bytes on rank 0, by rank; empty elsewhere.
@@ -76,6 +84,9 @@ class Communicator {
   void wait(MPI_Request request, const std::string& what) const;
   MPI_Comm comm_ = MPI_COMM_NULL;
   double timeout_seconds_ = 1800.0;
+  const Liveness* liveness_ = nullptr;
+  Heartbeat* heartbeat_ = nullptr;
+  std::vector<Rank> world_ranks_;  // of the members; filled by watch()
   int uncaught_ = 0;
 };
 

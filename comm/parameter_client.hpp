@@ -2,7 +2,7 @@
 //
 // pull   ids are dealt to their servers, cut into requests whose answers fit a reply slot, and sent as far as the
 //        reply rings have room; `complete_pull` sends the rest as answers come in. initiate_pull as early as possible,
-//        complete_pull as late as possible. Pulls go out to each server in the order of initiate_pull.
+//        complete_pull as late as possible. The order in which requests leave: comm/pull_queue.hpp.
 // push   ids and gradients are written straight into the servers' slots (shared memory) or a staging slot.
 // Cost: pull of n ids from s servers: s·⌈n/s / k⌉ messages of n/s·8 bytes out and n/s·dim·4 bytes back; push: the same
 //       number of messages of n/s·(8 + dim·4) bytes. k = rows per slot.
@@ -20,6 +20,8 @@
 #include "comm/idle.hpp"
 #include "comm/mailbox.hpp"
 #include "comm/pool_layout.hpp"
+#include "comm/pull_queue.hpp"
+#include "comm/request_table.hpp"
 #include "comm/window.hpp"
 #include "core/table_spec.hpp"
 #include "routing/placement.hpp"
@@ -38,8 +40,9 @@ struct ClientCounters {
 
 class ParameterClient {
  public:
+  /// `liveness` (may be nullptr) says which servers are alive: waits last as long as they are.
   ParameterClient(Window& window, const PoolLayout& layout, const RoleMap& roles, WorkerId me,
-                  std::uint32_t num_shards, double timeout_seconds);
+                  std::uint32_t num_shards, double timeout_seconds, const Liveness* liveness = nullptr);
   ~ParameterClient();
 
   std::uint32_t num_servers() const noexcept;
@@ -56,15 +59,15 @@ class ParameterClient {
   /// Overwrites weights (optimizer state starts afresh). Waits for the servers.
   void assign(TableId table, std::span<const RowId> ids, const float* rows);
 
-  using Ticket = std::uint32_t;
-  /// out: [ids, dim], must live until complete_pull. `step`: clock of the batch (gate). flags: kPullAdmit,
-  /// kPullUngated. Requires: ids unique, in range of a static table.
-  Ticket initiate_pull(TableId table, std::span<const RowId> ids, float* out, Step step, std::uint8_t flags);
-  /// Throws: MpiError after the timeout; the server's error (DataError for an id out of range) with its
-  /// message.
-  void complete_pull(Ticket ticket);
-  /// Nobody wants the rows any more: `out` is not written from now on, and nothing is waited for.
-  void abandon_pull(Ticket ticket);
+  /// out: [ids, dim], in storage that `keep_alive` owns, or that the caller keeps until the handle is completed or
+  /// dropped. `step`: clock of the batch (gate). flags: kPullAdmit, kPullUngated. Requires: ids unique, in range of a
+  /// static table.
+  PullHandle initiate_pull(TableId table, std::span<const RowId> ids, float* out, Step step,
+                           std::uint8_t flags, std::shared_ptr<const void> keep_alive = nullptr);
+  /// Waits for the rows; the handle is empty afterwards. Throws: MpiError after the timeout, and the handle can be completed
+  /// later or dropped; the server's error (DataError for an id out of range) with its message.
+  void complete_pull(PullHandle& handle);
+  void complete_pull(PullHandle&& handle) { complete_pull(handle); }
 
   struct PushArgs {
     Step step = 0;
@@ -90,38 +93,24 @@ class ParameterClient {
   const ClientCounters& counters() const noexcept { return counters_; }
 
  private:
-  struct Pull;
   struct TableState;
-  struct Outcome;
-  struct Pending {
-    bool used = false;
-    bool is_pull = false;
-    std::uint32_t pull = 0;  // index into pulls_
-    std::uint32_t server = 0;
-    std::uint32_t begin = 0, end = 0;  // positions in the pull's order
-    std::shared_ptr<Outcome> outcome;  // of a request that is no pull
-  };
   struct Peer {
     RingSender requests;
     RingReceiver replies;
     std::uint32_t reply_slots;
     std::size_t reply_body;
-    std::uint32_t outstanding = 0;  // answers expected
 
     /// Answers that may be expected at once. Credits may lag by a quarter of the ring, and the server must
     /// never wait.
     std::uint32_t limit() const noexcept { return reply_slots - reply_slots / 4 - 1; }
   };
 
-  void reap_abandoned();
-  std::uint32_t new_tag(Pending pending);
   void wait_for_slot(std::uint32_t server);
   void wait_for_answer_room(std::uint32_t server, const char* what);
   void wait_for_answers(Outcome& outcome, const std::string& what);
   bool receive(std::uint32_t server);
   bool send_held_back();
-  bool send_requests(std::uint32_t pull, std::uint32_t server);
-  bool waits_for_us(const Pull& pull) const noexcept;
+  bool send_requests(Pull& pull, std::uint32_t server);
   void deal(const TableState& table, std::span<const RowId> ids);
   template <class Poll>
   void wait(Poll&& poll, const std::string& what);
@@ -130,15 +119,11 @@ class ParameterClient {
   void send_rows(MessageKind kind, TableId table, std::span<const RowId> ids, const float* rows,
                  const PushArgs& args, const std::shared_ptr<Outcome>& outcome);
 
-  Window& window_;
-  WorkerId me_;
   RoutingTable routing_;
   std::vector<Peer> peers_;
   std::vector<std::unique_ptr<TableState>> tables_;
-  std::vector<std::unique_ptr<Pull>> pulls_;
-  std::vector<std::uint32_t> free_pulls_, open_pulls_;
-  std::vector<Pending> pending_;
-  std::vector<std::uint32_t> free_tags_;
+  PullQueue pulls_;
+  RequestTable requests_;
   // Scratch of deal(): positions grouped by server.
   std::vector<std::uint32_t> server_of_, order_, begin_of_;
   Idle idle_;

@@ -1,7 +1,8 @@
 #include "comm/pool_layout.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
-#include <string>
 
 #include "core/error.hpp"
 #include "core/units.hpp"
@@ -30,14 +31,14 @@ PoolLayout::PoolLayout(const RoleMap& roles, std::size_t pool_bytes)
     need = std::max(need, credits_offset() + peers * (kLine + kMinSlots * kMinSlotBytes) + 4096);
   }
   if (pool_bytes < need)
-    throw ConfigError("cluster.buffer_pool_size: " + format_bytes(static_cast<double>(pool_bytes)) +
-                      " is too small for " + std::to_string(servers) + " servers and " +
-                      std::to_string(workers) + " workers; expected at least " + std::to_string(need) +
-                      " bytes");
+    throw ConfigError(fmt::format(
+        "cluster.buffer_pool_size: {} is too small for {} servers and {} workers; expected at least {} bytes",
+        format_bytes(static_cast<double>(pool_bytes)), servers, workers, need));
 }
 
+std::size_t PoolLayout::beats_offset() const noexcept { return kBells + roles_.worker_ranks.size() * kLine; }
 std::size_t PoolLayout::credits_offset() const noexcept {
-  return kBells + roles_.worker_ranks.size() * kLine;
+  return beats_offset() + (roles_.role_of_rank.size() * sizeof(std::uint64_t) + kLine - 1) / kLine * kLine;
 }
 
 PoolLayout::Geometry PoolLayout::geometry(Rank rank) const {
@@ -61,6 +62,7 @@ Ring PoolLayout::request_ring(WorkerId from, ServerId to) const {
           .slots = g.slots,
           .slot_bytes = g.slot_bytes,
           .sender = sender,
+          .sender_id = from.value,
           .credit_offset = credits_offset() + (credits_before + to.value) * kLine};
 }
 
@@ -73,6 +75,7 @@ Ring PoolLayout::reply_ring(ServerId from, WorkerId to) const {
           .slots = g.slots,
           .slot_bytes = g.slot_bytes,
           .sender = sender,
+          .sender_id = from.value,
           .credit_offset = credits_offset() + to.value * kLine};
 }
 

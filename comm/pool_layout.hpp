@@ -1,8 +1,10 @@
 // Where everything lies in the pools: a pure function of (roles, pool size), so nobody has to send offsets around.
 //
-//   pool(rank) := bell(server) bell(worker) board credits rings
+//   pool(rank) := bell(server) bell(worker) board beats credits rings
 //   board      := one 64-byte line per worker: its latest progress (only that of worker 0's rank is used)
-//   credits    := one 64-byte line per ring that this rank sends into (messages consumed there, written by its owner)
+//   beats      := ranks × beat:u64, padded to 64 bytes: signs of life, each word written by its rank
+//   credits    := one 64-byte line per ring that this rank sends into, written by the ring's owner: messages consumed
+//                 there, as a u64 in shared memory, elsewhere as a credit of codec/credit.hpp
 //   rings      := one per (worker, server) pair and direction that ends here; slots of equal size
 //
 // A rank that is a server receives one request ring from each worker; a worker one reply ring from each server.
@@ -23,7 +25,8 @@ struct Ring {
   std::uint32_t slots = 0;
   std::size_t slot_bytes = 0;
   Rank sender;
-  std::size_t credit_offset = 0;  ///< in the sender's pool: u64 number of messages consumed
+  std::uint32_t sender_id = 0;    ///< WorkerId or ServerId, as in the messages' headers
+  std::size_t credit_offset = 0;  ///< in the sender's pool
 };
 
 class PoolLayout {
@@ -39,6 +42,10 @@ class PoolLayout {
   static constexpr std::size_t board_offset(WorkerId worker) noexcept {
     return 128 + std::size_t{worker.value} * 64;
   }
+  /// Of the sign of life of `rank`, in any pool.
+  std::size_t beat_offset(Rank rank) const noexcept {
+    return beats_offset() + static_cast<std::size_t>(rank.value) * sizeof(std::uint64_t);
+  }
   /// The smallest slot of any ring: bounds the widest row.
   std::size_t smallest_slot_bytes() const noexcept;
   std::size_t pool_bytes() const noexcept { return pool_bytes_; }
@@ -50,6 +57,7 @@ class PoolLayout {
     std::size_t slot_bytes;
   };
   Geometry geometry(Rank rank) const;
+  std::size_t beats_offset() const noexcept;
   std::size_t credits_offset() const noexcept;
   RoleMap roles_;
   std::size_t pool_bytes_;

@@ -1,28 +1,31 @@
 #include "comm/server_port.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cstring>
 
 #include "core/error.hpp"
 
 namespace hf {
-namespace {
-
-Bell* local_bell(Window& window, std::size_t offset) {
-  // Only peers that share our memory can ring.
-  if (window.transport() != Transport::shm) return nullptr;
-  return reinterpret_cast<Bell*>(window.local().data() + offset);
-}
-
-}  // namespace
 
 ServerPort::ServerPort(Window& window, const PoolLayout& layout, const RoleMap& roles, ServerId me,
-                       double timeout_seconds)
-    : me_(me), idle_(window, local_bell(window, PoolLayout::server_bell_offset()), timeout_seconds) {
+                       double timeout_seconds, const Liveness* liveness)
+    : me_(me),
+      worker_ranks_(roles.worker_ranks),
+      idle_(window, PoolLayout::server_bell_offset(), timeout_seconds,
+            PeerWatch(liveness, roles.worker_ranks)) {
   for (std::uint32_t w = 0; w < roles.worker_ranks.size(); ++w) {
     requests_.emplace_back(window, layout.request_ring(WorkerId{w}, me), PoolLayout::worker_bell_offset());
     replies_.emplace_back(window, layout.reply_ring(me, WorkerId{w}), PoolLayout::worker_bell_offset());
   }
+}
+
+std::optional<MessageView> ServerPort::receive(WorkerId worker) {
+  std::optional<MessageView> message = requests_[worker.value].poll();
+  // Who has said goodbye is not waited for.
+  if (message && message->header.kind == MessageKind::bye) idle_.watch().forget(worker_ranks_[worker.value]);
+  return message;
 }
 
 std::span<std::byte> ServerPort::reply_body(WorkerId worker) {
@@ -30,12 +33,14 @@ std::span<std::byte> ServerPort::reply_body(WorkerId worker) {
   return replies_[worker.value].body();
 }
 
-void ServerPort::send_rows(WorkerId worker, const MessageHeader& request, std::size_t body_bytes) {
+RowBlockWriter ServerPort::reply_rows(WorkerId worker, const MessageHeader& request, std::uint32_t dim) {
+  return {reply_body(worker), MessageKind::rows, request.row_format, dim, request.rows};
+}
+
+void ServerPort::send_rows(WorkerId worker, const MessageHeader& request, const RowBlockWriter& rows) {
   MessageHeader h = request;
-  h.kind = MessageKind::rows;
-  h.sender = static_cast<std::uint16_t>(me_.value);
-  h.body_bytes = static_cast<std::uint32_t>(body_bytes);
-  bytes_sent_ += replies_[worker.value].commit(h);
+  rows.describe(h);
+  replies_[worker.value].commit(h);
 }
 
 void ServerPort::send_text(WorkerId worker, MessageKind kind, std::uint32_t tag, std::string_view text) {
@@ -44,10 +49,9 @@ void ServerPort::send_text(WorkerId worker, MessageKind kind, std::uint32_t tag,
   std::memcpy(body.data(), text.data(), bytes);
   MessageHeader h;
   h.kind = kind;
-  h.sender = static_cast<std::uint16_t>(me_.value);
   h.tag = tag;
   h.body_bytes = static_cast<std::uint32_t>(bytes);
-  bytes_sent_ += replies_[worker.value].commit(h);
+  replies_[worker.value].commit(h);
 }
 
 void ServerPort::send_ack(WorkerId worker, std::uint32_t tag, std::string_view text) {
@@ -56,7 +60,7 @@ void ServerPort::send_ack(WorkerId worker, std::uint32_t tag, std::string_view t
 }
 void ServerPort::send_error(WorkerId worker, std::uint32_t tag, const Error& error) {
   send_text(worker, MessageKind::error, tag,
-            std::to_string(static_cast<int>(error.exit_code())) + " " + error.what());
+            fmt::format("{} {}", static_cast<int>(error.exit_code()), error.what()));
 }
 
 }  // namespace hf

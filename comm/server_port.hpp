@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "codec/row_block.hpp"
 #include "comm/idle.hpp"
 #include "comm/mailbox.hpp"
 #include "comm/pool_layout.hpp"
@@ -20,32 +20,34 @@ namespace hf {
 
 class ServerPort {
  public:
+  /// `liveness` (may be nullptr) says which workers are alive: a server without requests waits as long as they are.
   ServerPort(Window& window, const PoolLayout& layout, const RoleMap& roles, ServerId me,
-             double timeout_seconds);
+             double timeout_seconds, const Liveness* liveness = nullptr);
 
   std::uint32_t num_workers() const noexcept { return static_cast<std::uint32_t>(requests_.size()); }
   ServerId id() const noexcept { return me_; }
 
   /// The next request of a worker; valid until release(worker).
-  std::optional<MessageView> receive(WorkerId worker) { return requests_[worker.value].poll(); }
+  std::optional<MessageView> receive(WorkerId worker);
   void release(WorkerId worker) { requests_[worker.value].release(); }
 
-  /// Room for the body of a reply. Never waits: a worker asks for no more than its reply ring holds.
-  std::span<std::byte> reply_body(WorkerId worker);
-  void send_rows(WorkerId worker, const MessageHeader& request, std::size_t body_bytes);
+  /// Room for the rows that a pull asks for, in its format; to be filled and sent. Never waits: a worker asks for no more
+  /// than its reply ring holds. Throws: MpiError for a format that is not known.
+  RowBlockWriter reply_rows(WorkerId worker, const MessageHeader& request, std::uint32_t dim);
+  void send_rows(WorkerId worker, const MessageHeader& request, const RowBlockWriter& rows);
   void send_ack(WorkerId worker, std::uint32_t tag, std::string_view text);
   void send_error(WorkerId worker, std::uint32_t tag, const Error& error);
 
   Idle& idle() noexcept { return idle_; }
-  std::uint64_t bytes_sent() const noexcept { return bytes_sent_; }
 
  private:
+  std::span<std::byte> reply_body(WorkerId worker);
   void send_text(WorkerId worker, MessageKind kind, std::uint32_t tag, std::string_view text);
   ServerId me_;
+  std::vector<Rank> worker_ranks_;
   std::vector<RingReceiver> requests_;
   std::vector<RingSender> replies_;
   Idle idle_;
-  std::uint64_t bytes_sent_ = 0;
 };
 
 }  // namespace hf

@@ -1,35 +1,30 @@
 // One registered pool of memory per rank, exposed to all ranks for one-sided access: the narrow contract of the data
-// plane. Two backends:
-//   shm  MPI_Win_allocate_shared: all ranks on one node; peers' pools are plain memory (`direct`), a put is a memcpy
-//   mpi  MPI_Win_allocate + MPI_Put + MPI_Win_flush: any ranks, whichever one-sided component Open MPI picks
+// plane. One file per backend (shm_window, mpi_window); `make_window` chooses. What a backend can do is said by its
+// traits and by `direct`: nobody outside the backends asks which one it is.
 //
 // Invariants:
 //   1. the pool is zero when the window appears, and never moves;
 //   2. bytes put by one rank to one target are visible there after `flush(target)` returns;
-//   3. a put may become visible in any order before that: readers validate (codec/message.hpp).
+//   3. a put may become visible in any order and torn at any byte before that: readers validate (codec/message.hpp,
+//      codec/credit.hpp).
 // Threading: put, flush and progress may be called from several threads at once (MPI_THREAD_MULTIPLE), also for the
 // same target; the bytes they put must not overlap.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <span>
-#include <string>
 
 #include "core/config.hpp"
 #include "core/types.hpp"
 
 namespace hf {
 
-/// At the start of each pool, one per side of a rank (server, worker): rung after something was delivered, so
-/// that a receiver can sleep in the kernel. Works between processes that share memory only.
-struct alignas(64) Bell {
-  std::atomic<std::uint32_t> rings;
-  std::atomic<std::uint32_t> sleepers;
+struct WindowTraits {
+  bool can_ring;            ///< peers can wake a thread that sleeps on a bell in its own pool
+  bool needs_progress;      ///< what others put here may move only while this rank calls progress()
+  bool survives_peer_loss;  ///< put and flush to live peers go on after another peer has died
 };
-static_assert(sizeof(Bell) == 64 && std::atomic<std::uint32_t>::is_always_lock_free);
 
 class Window {
  public:
@@ -41,12 +36,18 @@ class Window {
   virtual std::byte* direct(Rank target) noexcept = 0;
   /// Lets the library move data that others put here or wait for (software progress).
   virtual void progress() = 0;
+  /// Which backend it is, for reports.
   virtual Transport transport() const noexcept = 0;
 
+  const WindowTraits& traits() const noexcept { return traits_; }
   std::span<std::byte> local() const noexcept { return local_; }
 
  protected:
+  explicit Window(const WindowTraits& traits) : traits_(traits) {}
   std::span<std::byte> local_;
+
+ private:
+  WindowTraits traits_;
 };
 
 /// `automatic` becomes shm when all ranks share one node, mpi otherwise.

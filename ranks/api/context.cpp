@@ -1,7 +1,6 @@
 #include "ranks/api/context.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 #include "comm/abort.hpp"
 #include "core/error.hpp"
@@ -84,6 +83,13 @@ Context::Context(const ProcessGroupOptions& o)
   workers = control.split(worker_id.has_value(), me.value);
   if (workers) workers.set_timeout(o.wait_timeout_seconds);
   window = make_window(cluster.transport, o.buffer_pool_size);
+  liveness.emplace(*window, *layout, roles, me);
+  heartbeat.emplace(*window, *layout, roles, me, o.wait_timeout_seconds);
+  // A ps over a window that needs progress has one thread in MPI: its service loop, and who waits in a collective, beat.
+  const bool own_beats = worker_id || !window->traits().needs_progress;
+  if (own_beats) pacemaker.emplace(*heartbeat, *window);
+  control.watch(*liveness, own_beats ? nullptr : &*heartbeat);
+  if (workers) workers.watch(*liveness, nullptr);
 
   if (worker_id) {
     int threads = static_cast<int>(o.compute_threads);
@@ -96,27 +102,12 @@ Context::Context(const ProcessGroupOptions& o)
     }
     set_compute_threads(threads);
     client_ = std::make_unique<ParameterClient>(*window, *layout, roles, *worker_id, o.num_shards,
-                                                o.wait_timeout_seconds);
-    if (window->transport() == Transport::mpi) {
-      // What others put here, or wait for, moves only while somebody on this rank calls MPI: a worker computes for long.
-      progress_ = std::thread([this] {
-        try {
-          while (!stop_progress_.load(std::memory_order_relaxed)) {
-            window->progress();
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
-          }
-        } catch (const std::exception& e) {
-          abort_job(e);
-        }
-      });
-    }
+                                                o.wait_timeout_seconds, &*liveness);
   }
   if (server_id && worker_id) start_service();
 }
 
 Context::~Context() {
-  stop_progress_ = true;
-  if (progress_.joinable()) progress_.join();
   // Not left (an exception unwinds): the service thread waits for a goodbye that will not come; the job is aborted.
   if (service_.joinable()) service_.detach();
 }
@@ -133,7 +124,8 @@ void Context::start_service() {
 
 void Context::serve() {
   HF_CHECK(server_id.has_value(), "serve() on a rank that is no server");
-  ServerPort port(*window, *layout, roles, *server_id, options.wait_timeout_seconds);
+  ServerPort port(*window, *layout, roles, *server_id, options.wait_timeout_seconds, &*liveness);
+  if (!pacemaker) port.idle().beat_with(&*heartbeat);
   Server server(port, {.num_servers = static_cast<std::uint32_t>(roles.server_ranks.size()),
                        .num_shards = options.num_shards,
                        .staleness_bound = options.staleness_bound});
@@ -152,8 +144,7 @@ void Context::leave() {
   left_ = true;
   say_goodbye();
   control.barrier("all ranks to finish");
-  stop_progress_ = true;
-  if (progress_.joinable()) progress_.join();
+  if (pacemaker) pacemaker->stop();
 }
 
 ParameterClient& Context::client() {

@@ -4,7 +4,6 @@
 
 #include <torch/torch.h>
 
-#include <atomic>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -13,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "comm/heartbeat.hpp"
+#include "comm/liveness.hpp"
 #include "comm/mpi.hpp"
 #include "comm/parameter_client.hpp"
 #include "comm/pool_layout.hpp"
@@ -70,6 +71,9 @@ class Context {
   std::optional<ServerId> server_id;
   std::unique_ptr<PoolLayout> layout;
   std::unique_ptr<Window> window;
+  std::optional<Liveness> liveness;
+  std::optional<Heartbeat> heartbeat;
+  std::optional<Pacemaker> pacemaker;
 
   Step step = 0;  ///< this worker's clock
   bool inference = false;
@@ -81,8 +85,7 @@ class Context {
  private:
   void start_service();
   std::unique_ptr<ParameterClient> client_;
-  std::thread service_, progress_;
-  std::atomic<bool> stop_progress_{false};
+  std::thread service_;
   bool said_goodbye_ = false, left_ = false;
 };
 

@@ -18,19 +18,7 @@ struct Lookup {
   std::vector<std::uint32_t> index;  // per id, into unique
   torch::Tensor rows;
   Step step = 0;
-  ParameterClient::Ticket ticket = 0;
-  bool open = false;  // the pull is on its way into `rows`
-
-  Lookup() = default;
-  Lookup(const Lookup&) = delete;
-  Lookup& operator=(const Lookup&) = delete;
-  ~Lookup() {
-    if (open && Context::slot()) Context::slot()->client().abandon_pull(ticket);
-  }
-  void complete() {
-    open = false;
-    Context::current().client().complete_pull(ticket);
-  }
+  PullHandle pull;  // into `rows`
 };
 
 }  // namespace
@@ -63,10 +51,10 @@ std::shared_ptr<Lookup> DistributedEmbeddingImpl::State::initiate(const torch::T
   }
   merger.build(lookup->ids, lookup->unique, lookup->index);
   lookup->rows = torch::empty({static_cast<std::int64_t>(lookup->unique.size()), dim}, torch::kFloat32);
-  lookup->ticket = context.client().initiate_pull(context.create(*table), lookup->unique,
-                                                  lookup->rows.data_ptr<float>(), step, context.pull_flags());
   lookup->step = step;
-  lookup->open = true;
+  lookup->pull = context.client().initiate_pull(context.create(*table), lookup->unique,
+                                                lookup->rows.data_ptr<float>(), step, context.pull_flags(),
+                                                std::make_shared<torch::Tensor>(lookup->rows));
   return lookup;
 }
 
@@ -129,7 +117,7 @@ torch::Tensor DistributedEmbeddingImpl::forward(const torch::Tensor& ids) {
   Context& context = Context::current();
   std::shared_ptr<Lookup> lookup = state_->take_ahead(ids, context.step);
   if (!lookup) lookup = state_->initiate(ids, context.step);
-  lookup->complete();
+  context.client().complete_pull(lookup->pull);
   const bool train = torch::GradMode::is_enabled() && !context.inference;
   if (train && !lookup->unique.empty()) {
     lookup->rows.requires_grad_(true);

@@ -15,24 +15,12 @@ class DistributedEmbeddingCollection::Prepared {
     std::vector<RowId> unique;
     std::vector<std::uint32_t> inverse;
     std::uint32_t first_row = 0;  // in the group's rows
-    ParameterClient::Ticket ticket = 0;
+    PullHandle pull;              // into the group's rows
   };
   struct GroupPart {
     std::vector<TablePart> tables;
     torch::Tensor rows;  // [unique ids of all tables, dim]
   };
-  Prepared() = default;
-  Prepared(const Prepared&) = delete;
-  Prepared& operator=(const Prepared&) = delete;
-  ~Prepared() { abandon(); }
-  /// Rows that are on their way are not wanted any more.
-  void abandon() {
-    if (!pulled || !Context::slot()) return;
-    for (GroupPart& g : groups)
-      for (TablePart& t : g.tables) Context::slot()->client().abandon_pull(t.ticket);
-    pulled = false;
-  }
-
   std::vector<IdBags> inputs;
   std::size_t batch = 0;
   bool pulled = false;
@@ -146,10 +134,11 @@ void DistributedEmbeddingCollection::initiate_pull(Prepared& batch, unsigned ahe
     for (const auto& t : part.tables) rows += static_cast<std::int64_t>(t.unique.size());
     part.rows = torch::empty({rows, static_cast<std::int64_t>(group.dim)}, torch::kFloat32);
     auto* out = part.rows.data_ptr<float>();
+    const auto keep_alive = std::make_shared<torch::Tensor>(part.rows);
     for (std::size_t t = 0; t < group.tables.size(); ++t)
-      part.tables[t].ticket = context.client().initiate_pull(
+      part.tables[t].pull = context.client().initiate_pull(
           group.tables[t], part.tables[t].unique, out + std::size_t{part.tables[t].first_row} * group.dim,
-          context.step + ahead, context.pull_flags());
+          context.step + ahead, context.pull_flags(), keep_alive);
   }
   batch.pulled = true;
 }
@@ -157,13 +146,14 @@ void DistributedEmbeddingCollection::initiate_pull(Prepared& batch, unsigned ahe
 std::vector<torch::Tensor> DistributedEmbeddingCollection::forward(Prepared& batch) {
   Context& context = Context::current();
   if (!batch.pulled) initiate_pull(batch);
+  batch.pulled = false;  // also where something throws below: the pulls that are left then are dropped
   std::vector<torch::Tensor> out;
   std::vector<GatherColumn> columns;
   const bool train = torch::GradMode::is_enabled() && !context.inference;
   for (std::size_t g = 0; g < impl_->groups.size(); ++g) {
     const Impl::Group& group = impl_->groups[g];
     Prepared::GroupPart& part = batch.groups[g];
-    for (const auto& t : part.tables) context.client().complete_pull(t.ticket);
+    for (auto& t : part.tables) context.client().complete_pull(t.pull);
     if (train) {
       part.rows.requires_grad_(true);
       for (std::size_t t = 0; t < part.tables.size(); ++t)
@@ -187,7 +177,6 @@ std::vector<torch::Tensor> DistributedEmbeddingCollection::forward(Prepared& bat
     }
     out.push_back(embedding_gather(part.rows, columns, static_cast<std::int64_t>(batch.batch)));
   }
-  batch.pulled = false;
   return out;
 }
 

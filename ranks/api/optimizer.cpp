@@ -196,7 +196,7 @@ void AsyncOptimizer::step(double weight) {
     if (scale != 1.0F && !impl_->blocks.empty()) impl_->gradients.mul_(scale);
   }
   // The dense blocks first, so that the servers work on them while the rows are packed.
-  std::optional<ParameterClient::Ticket> dense;
+  PullHandle dense;
   if (!impl_->blocks.empty()) {
     client.push(impl_->table, impl_->blocks, impl_->gradients.data_ptr<float>(),
                 {.step = context.step,
@@ -207,7 +207,7 @@ void AsyncOptimizer::step(double weight) {
   }
   impl_->push_rows(context, weight, factor, scale);
   client.clock(++context.step, static_cast<float>(weight));
-  if (dense) client.complete_pull(*dense);
+  if (dense) client.complete_pull(dense);
 }
 
 void AsyncOptimizer::skip_step() {

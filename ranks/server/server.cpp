@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "codec/row_block.hpp"
 #include "core/error.hpp"
 #include "core/log.hpp"
 #include "io/checkpoint.hpp"
@@ -26,13 +27,6 @@ double thread_cpu_seconds() {
   timespec t{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
-}
-
-std::span<const RowId> ids_of(const MessageView& m) {
-  return {reinterpret_cast<const RowId*>(m.body.data()), m.header.rows};
-}
-const float* rows_of(const MessageView& m) {
-  return reinterpret_cast<const float*>(m.body.data() + m.header.rows * sizeof(RowId));
 }
 
 }  // namespace
@@ -131,12 +125,13 @@ void Server::create_table(const MessageView& message) {
 void Server::assign(const MessageView& message) {
   Table& t = table(message.header.table);
   const TableSpec& spec = t.spec();
-  const auto ids = ids_of(message);
+  const RowBlockView block(message.header, message.body, spec.dim);
+  const auto ids = block.ids();
   const std::size_t record_floats = t.record_floats();
   std::vector<float> records(ids.size() * record_floats);
   ApplyArgs base;
   base.learning_rate = spec.optimizer.learning_rate;
-  const float* row = rows_of(message);
+  const float* row = block.f32_rows();
   for (float* record = records.data(); record != records.data() + records.size();
        record += record_floats, row += spec.dim) {
     std::copy_n(row, spec.dim, record);
@@ -151,23 +146,21 @@ void Server::assign(const MessageView& message) {
 void Server::pull(WorkerId worker, const MessageView& message) {
   const MessageHeader& h = message.header;
   const bool gated = !(h.flags & kPullUngated);
+  const auto ids = RowBlockView(h, message.body).ids();
   if (gated && !clocks_.may_read(h.step)) {
-    const auto ids = ids_of(message);
     deferred_.push_back({worker, h, {ids.begin(), ids.end()}});
     ++report_.deferred_pulls;
     return;
   }
   if (gated) clocks_.record_read(h.step);
-  answer(worker, h, ids_of(message));
+  answer(worker, h, ids);
 }
 
 void Server::answer(WorkerId worker, const MessageHeader& request, std::span<const RowId> ids) {
   Table& t = table(request.table);
-  const std::span<std::byte> body = port_.reply_body(worker);
-  const std::size_t bytes = ids.size() * t.spec().dim * sizeof(float);
-  HF_CHECK(bytes <= body.size(), "a pull larger than a reply slot");
-  t.gather(ids, reinterpret_cast<float*>(body.data()), (request.flags & kPullAdmit) != 0);
-  port_.send_rows(worker, request, bytes);
+  RowBlockWriter rows = port_.reply_rows(worker, request, t.spec().dim);
+  t.gather(ids, rows.f32_rows(), (request.flags & kPullAdmit) != 0);
+  port_.send_rows(worker, request, rows);
 }
 
 void Server::answer_deferred() {
@@ -206,8 +199,8 @@ void Server::push(WorkerId worker, const MessageView& message) {
   if (message.header.seq <= last) return;
   last = message.header.seq;
   Table& t = table(message.header.table);
-  if (!synchronous())
-    return apply(t, ids_of(message), rows_of(message), message.header, message.header.weight);
+  const RowBlockView block(message.header, message.body, t.spec().dim);
+  if (!synchronous()) return apply(t, block.ids(), block.f32_rows(), message.header, message.header.weight);
   // Synchronous: one update of all workers' gradients, summed in the order of the workers whatever arrives
   // first.
   StoredPush stored{worker, message.header, {}};
@@ -256,9 +249,8 @@ void Server::apply_complete_steps() {
       merge.clear();
       for (end = begin; end < pushes.size() && pushes[end].header.table == pushes[begin].header.table;
            ++end) {
-        const StoredPush& p = pushes[end];
-        const MessageView view{p.header, p.body};
-        merge.add(ids_of(view), rows_of(view));
+        const RowBlockView block(pushes[end].header, pushes[end].body, t.spec().dim);
+        merge.add(block.ids(), block.f32_rows());
       }
       apply(t, merge.ids(), merge.grads(), pushes[begin].header, weight);
     }

@@ -20,10 +20,8 @@ struct Slot {
 MessageHeader header_of(std::uint64_t seq, std::size_t body_bytes) {
   MessageHeader h;
   h.seq = seq;
-  h.epoch = 3;
   h.kind = MessageKind::push;
   h.sender = 12;
-  h.generation = 2;
   h.flags = kPullAdmit;
   h.step = 0x1122334455667788ULL;
   h.table = 5;

@@ -11,14 +11,10 @@
 #include "comm/idle.hpp"
 #include "comm/mpi.hpp"
 #include "comm_test_support.hpp"
+#include "core/error.hpp"
 
 namespace hf {
 namespace {
-
-Bell* bell_of(Window& window, std::size_t offset) {
-  return window.transport() == Transport::shm ? reinterpret_cast<Bell*>(window.local().data() + offset)
-                                              : nullptr;
-}
 
 /// All ranks are servers and workers, so every pair, oneself included, has rings; the pool is the smallest.
 class MailboxTest : public testing::TestWithParam<Transport> {
@@ -53,7 +49,7 @@ TEST_P(MailboxTest, ManyMessagesOfAnySizeThroughSmallRings) {
     std::vector<RingReceiver> rings;
     for (std::uint32_t from = 0; from < ranks_; ++from) rings.push_back(receiver(from));
     std::vector<std::uint64_t> received(ranks_, 0);
-    Idle idle(*window_, bell_of(*window_, PoolLayout::server_bell_offset()), 60);
+    Idle idle(*window_, PoolLayout::server_bell_offset(), 60);
     std::uint64_t total = 0;
     const auto take = [&] {
       for (std::uint32_t from = 0; from < ranks_; ++from)
@@ -81,7 +77,7 @@ TEST_P(MailboxTest, ManyMessagesOfAnySizeThroughSmallRings) {
   });
   std::vector<RingSender> rings;
   for (std::uint32_t to = 0; to < ranks_; ++to) rings.push_back(sender(to));
-  Idle idle(*window_, bell_of(*window_, PoolLayout::worker_bell_offset()), 60);
+  Idle idle(*window_, PoolLayout::worker_bell_offset(), 60);
   for (std::uint64_t n = 1; n <= kMessages; ++n)
     for (std::uint32_t to = 0; to < ranks_; ++to) {
       RingSender& ring = rings[to];
@@ -89,7 +85,6 @@ TEST_P(MailboxTest, ManyMessagesOfAnySizeThroughSmallRings) {
       idle.wait([&] { return ring.can_send(); }, [] { return std::string("a free slot"); });
       MessageHeader h;
       h.kind = MessageKind::push;
-      h.sender = static_cast<std::uint16_t>(me_);
       h.tag = static_cast<std::uint32_t>(n);
       h.body_bytes = static_cast<std::uint32_t>(body_size(me_, to, n, ring.max_body_bytes()));
       const auto body = ring.body();
@@ -135,6 +130,7 @@ TEST_P(MailboxTest, ATornMessageIsNeverRead) {
   MessageHeader h;
   h.seq = 1;
   h.kind = MessageKind::push;
+  h.sender = static_cast<std::uint16_t>(me_);
   h.body_bytes = 200;
   std::memset(slot.data() + sizeof h, 7, h.body_bytes);
   const std::size_t bytes = seal_message(h, slot);
@@ -172,14 +168,14 @@ TEST_P(MailboxTest, ASenderThatFoundTheRingFullIsWoken) {
   const std::uint32_t slots = to_self.slots();
   std::thread receiving([&] {
     RingReceiver from_self = receiver(me_);
-    Idle idle(*window_, bell_of(*window_, PoolLayout::server_bell_offset()), 60);
+    Idle idle(*window_, PoolLayout::server_bell_offset(), 60);
     for (std::uint32_t n = 0; n < kLaps * slots; ++n) {
       if (n % slots == 0) std::this_thread::sleep_for(std::chrono::milliseconds(3));
       idle.wait([&] { return from_self.poll().has_value(); }, [] { return std::string("a message"); });
       from_self.release();
     }
   });
-  Idle idle(*window_, bell_of(*window_, PoolLayout::worker_bell_offset()), 60);
+  Idle idle(*window_, PoolLayout::worker_bell_offset(), 60);
   const auto start = std::chrono::steady_clock::now();
   for (std::uint32_t n = 0; n < kLaps * slots; ++n) {
     idle.wait([&] { return to_self.can_send(); }, [] { return std::string("a free slot"); });
@@ -187,6 +183,49 @@ TEST_P(MailboxTest, ASenderThatFoundTheRingFullIsWoken) {
   }
   receiving.join();
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  world_.barrier("all ranks");
+}
+
+TEST_P(MailboxTest, ATornCreditFreesNoSlot) {
+  RingSender to_self = sender(me_);
+  while (to_self.can_send()) to_self.commit(MessageHeader{});
+  if (window_->direct(Rank{rank_})) GTEST_SKIP() << "a credit is one store there";
+  const Ring ring = layout_.request_ring(WorkerId{me_}, ServerId{me_});
+  const auto put = [&](std::size_t offset, std::uint64_t value) {
+    window_->put(Rank{rank_}, ring.credit_offset + offset, &value, sizeof value);
+    window_->flush(Rank{rank_});
+    window_->progress();
+  };
+  // The number is there, its check not yet, then that of another number.
+  put(0, 1);
+  EXPECT_FALSE(to_self.can_send());
+  put(8, make_credit(2).check);
+  EXPECT_FALSE(to_self.can_send());
+  put(8, make_credit(1).check);
+  EXPECT_TRUE(to_self.can_send());
+  to_self.commit(MessageHeader{});
+  EXPECT_FALSE(to_self.can_send()) << "one credit, one slot";
+  // Whole, and of more messages than were ever sent.
+  put(0, 1000);
+  put(8, make_credit(1000).check);
+  EXPECT_FALSE(to_self.can_send());
+  world_.barrier("all ranks");
+}
+
+TEST_P(MailboxTest, AMessageOfAnotherSenderIsRefused) {
+  // As from a rank that computed another layout: it writes into the ring that belongs to somebody else.
+  Ring ring = layout_.request_ring(WorkerId{me_}, ServerId{me_});
+  RingReceiver from_self = receiver(me_);
+  ring.sender_id = me_ + 7;
+  RingSender(*window_, ring, PoolLayout::server_bell_offset()).commit(MessageHeader{});
+  window_->progress();
+  try {
+    from_self.poll();
+    ADD_FAILURE() << "accepted";
+  } catch (const MpiError& e) {
+    EXPECT_THAT(e.what(), testing::HasSubstr("expected sender " + std::to_string(me_) + ", found " +
+                                             std::to_string(me_ + 7)));
+  }
   world_.barrier("all ranks");
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "codec/message.hpp"
-#include "comm/window.hpp"
+#include "comm/bell.hpp"
 #include "comm_test_support.hpp"
 
 namespace hf {
@@ -37,6 +37,11 @@ void check_layout(const std::string& letters, std::size_t pool) {
     add(rank, PoolLayout::server_bell_offset(), sizeof(Bell), "server bell");
     add(rank, PoolLayout::worker_bell_offset(), sizeof(Bell), "worker bell");
     for (std::uint32_t w = 0; w < workers; ++w) add(rank, PoolLayout::board_offset(WorkerId{w}), 64, "board");
+    for (std::size_t peer = 0; peer < letters.size(); ++peer) {
+      const std::size_t offset = layout.beat_offset(Rank{static_cast<std::int32_t>(peer)});
+      EXPECT_EQ(offset % 8, 0U);
+      add(rank, offset, 8, "beat of rank " + std::to_string(peer));
+    }
   }
   std::size_t smallest = SIZE_MAX;
   const auto add_ring = [&](const Ring& ring, Rank owner, Rank sender, const std::string& name) {

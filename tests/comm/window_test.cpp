@@ -7,8 +7,11 @@
 #include <cstring>
 #include <vector>
 
+#include "comm/bell.hpp"
 #include "comm/mpi.hpp"
+#include "comm/window_handle.hpp"
 #include "comm_test_support.hpp"
+#include "core/error.hpp"
 
 namespace hf {
 namespace {
@@ -79,11 +82,35 @@ TEST_P(WindowTest, DirectMemoryOnlyInSharedMemory) {
   world_.barrier("all checks");
 }
 
+TEST_P(WindowTest, TraitsSayWhatTheBackendDoes) {
+  const auto window = make_window(GetParam(), 4096);
+  const bool plain = window->direct(Rank{(rank_ + 1) % size_}) != nullptr;
+  // Who can store into a peer's memory can ring there, and needs nobody's help for it; what is put through the library
+  // may need all of that.
+  EXPECT_EQ(window->traits().can_ring, plain);
+  EXPECT_EQ(window->traits().needs_progress, !plain);
+  EXPECT_EQ(window->traits().survives_peer_loss, plain);
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, WindowTest, testing::Values(Transport::shm, Transport::mpi),
                          [](const auto& i) { return i.param == Transport::shm ? "shm" : "mpi"; });
 
 TEST(Window, AutomaticIsSharedMemoryOnOneNode) {
   EXPECT_EQ(make_window(Transport::automatic, 4096)->transport(), Transport::shm);
+}
+
+TEST(Window, AnyMemoryModelButUnifiedIsRefusedWithAWayOut) {
+  const int unified = MPI_WIN_UNIFIED, separate = MPI_WIN_SEPARATE;
+  EXPECT_NO_THROW(check_memory_model(&unified));
+  for (const int* model : {&separate, static_cast<const int*>(nullptr)}) {
+    try {
+      check_memory_model(model);
+      FAIL() << "accepted";
+    } catch (const MpiError& e) {
+      EXPECT_THAT(e.what(), testing::HasSubstr("expected MPI_WIN_UNIFIED"));
+      EXPECT_THAT(e.what(), testing::HasSubstr("--mca osc"));
+    }
+  }
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST_P(ServerLoop, PullsLargerThanTheRingsAndSeveralAtOnce) {
       // 4 KiB slots hold 41 of these rows, a ring eight slots: about 150 answers for each pull.
       std::vector<std::vector<RowId>> ids;
       std::vector<std::vector<float>> out;
-      std::vector<ParameterClient::Ticket> tickets;
+      std::vector<PullHandle> tickets;
       for (std::uint64_t k = 0; k < 6; ++k) {
         ids.push_back(k == 2 ? std::vector<RowId>{} : range(k, kRows, k + 1));
         out.emplace_back(ids.back().size() * spec.dim, -77.0F);
@@ -206,7 +206,7 @@ TEST_P(ServerLoop, RequestsGoOnWhilePullsWaitForTheNextStep) {
           Reference reference(spec);
           const auto ids = range(0, kRows);
           std::vector<float> ahead(kRows * spec.dim, -77.0F);
-          const auto ticket = w.client.initiate_pull(table, ids, ahead.data(), 1, kPullAdmit);
+          auto ticket = w.client.initiate_pull(table, ids, ahead.data(), 1, kPullAdmit);
           w.client.pump();
           const auto own = own_ids(w, true, 4000, 500, 3);
           std::vector<float> rows(own.size() * spec.dim, 2.0F);
