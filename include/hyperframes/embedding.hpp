@@ -1,7 +1,8 @@
 // Embedding tables whose rows live on the servers.
 //
 // DistributedEmbedding is used like torch::nn::Embedding: forward pulls the rows of the batch's unique ids, autograd
-// works, and the next step() of an optimizer of hyperframes/optimizer.hpp pushes the rows' gradients.
+// works, and the next step() of an optimizer of hyperframes/optimizer.hpp pushes the gradients that backward passes gave the
+// rows since the last zero_grad(), in any order of calls that PyTorch takes.
 // DistributedEmbeddingCollection looks up many features in many tables at once, as bags.
 // Threading: one thread; `prepare` may run in another one.
 #pragma once
@@ -51,7 +52,8 @@ class DistributedEmbeddingImpl : public torch::nn::Module {
 };
 TORCH_MODULE(DistributedEmbedding);
 
-/// The ids of one lookup for a batch, as bags. The memory belongs to the caller and must live until step().
+/// The ids of one lookup for a batch, as bags. The memory belongs to the caller and must live until step(), or until
+/// zero_grad() where the step is skipped.
 struct IdBags {
   std::span<const std::uint64_t> ids;
   std::span<const std::uint32_t> offsets;  ///< batch + 1, or empty: one id per row
@@ -92,8 +94,8 @@ class DistributedEmbeddingCollection {
   PreparedPtr prepare(std::vector<IdBags> inputs, std::size_t batch, PreparedPtr reuse = nullptr) const;
   /// Sends the ids, as early as possible. `ahead`: steps between now and the step that uses them (0 or 1).
   void initiate_pull(Prepared& batch, unsigned ahead = 0);
-  /// Waits for the rows. One tensor per group, shape [batch, lookups, dim]. With grad mode on, the next step() pushes
-  /// their gradients; `batch` must live until then.
+  /// Waits for the rows. One tensor per group, shape [batch, lookups, dim]. With grad mode on, the step() after a backward
+  /// pass pushes their gradients; `batch` must live, and not be reused, until then (zero_grad() where it is skipped).
   std::vector<torch::Tensor> forward(Prepared& batch);
 
  private:

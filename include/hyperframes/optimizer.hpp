@@ -1,5 +1,6 @@
-// Optimizers whose parameters live on the servers: step() pushes gradients (dense parameters and the rows of every
-// embedding used since the last step) and pulls the dense parameters for the next step.
+// Optimizers whose parameters live on the servers: step() pushes gradients (of the dense parameters, and of the rows that
+// backward passes have reached since the last zero_grad()) and pulls the dense parameters for the next step. Gradients of
+// several backward passes add up. One optimizer per process group: it owns the clock and the gradients of all rows.
 //
 // The update itself is done by the servers, with the optimizer's usual formula (see table/optimizer.hpp):
 //   AsyncSGD      w -= lr·g
@@ -23,17 +24,21 @@ namespace hf {
 class AsyncOptimizer {
  public:
   /// Collective over workers: worker 0's parameter values become everybody's.
+  /// Throws: ConfigError for a second optimizer, and for parameters that are not float32 on the CPU.
   AsyncOptimizer(std::vector<torch::Tensor> parameters, const OptimizerSpec& spec);
   ~AsyncOptimizer();
   AsyncOptimizer(const AsyncOptimizer&) = delete;
   AsyncOptimizer& operator=(const AsyncOptimizer&) = delete;
 
+  /// Forgets the gradients that are there, of parameters and rows. A forward whose backward comes later is not touched.
   void zero_grad();
 
   /// Pushes, advances this worker's clock, pulls. `weight`: 1 for a loss that is a mean over the batch, the number of
-  /// examples for a loss that is a sum.
+  /// examples for a loss that is a sum. Every step needs a zero_grad() before the next backward pass.
+  /// Throws: ConfigError where gradients of an earlier step() are still there (PyTorch would apply them once more; here the
+  /// rows' are gone, so that parameters and rows would follow different rules).
   void step(double weight = 1.0);
-  /// Advances the clock without pushing anything (a rejected batch).
+  /// Advances the clock without pushing anything (a rejected batch). The gradients stay until zero_grad().
   void skip_step();
 
   /// False when a gradient that step() would push is NaN or infinite.

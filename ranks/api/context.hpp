@@ -25,13 +25,40 @@
 
 namespace hf {
 
-/// Rows of one table that took part in a forward with gradients and wait for step().
-struct PendingGradients {
+/// Rows of one table that a backward pass has reached: their gradients wait for step().
+struct RowGradients {
   TableId table;
-  std::span<const RowId> ids;  ///< alive until step()
-  torch::Tensor rows;          ///< the leaf whose gradient holds them
-  std::int64_t first_row = 0;  ///< of this table inside `rows`
-  std::shared_ptr<const void> keep_alive;
+  std::span<const RowId> ids;              ///< distinct
+  std::int64_t first_row = 0;              ///< of this table inside the rows of its lookup
+  std::shared_ptr<const void> keep_alive;  ///< of `ids`; nullptr: the caller's until zero_grad()
+};
+
+/// What backward passes have reached since the last zero_grad(), in the order of the forwards. A forward alone leaves nothing
+/// here: what zero_grad() finds are gradients that exist, as in PyTorch.
+class PendingGradients {
+ public:
+  struct Lookup {
+    std::uint64_t forward;  ///< number of the forward pass
+    torch::Tensor rows;     ///< the leaf whose gradient holds those of all parts
+    std::vector<RowGradients> parts;
+  };
+
+  std::uint64_t next_forward() noexcept { return forwards_++; }
+  /// For the backward pass; a lookup that is noted already (a second backward over a retained graph) stays as it is.
+  /// Throws: ConfigError after step() without zero_grad().
+  void note(std::uint64_t forward, const torch::Tensor& rows, const std::vector<RowGradients>& parts);
+  /// Lookups whose gradient is there.
+  const std::vector<Lookup>& lookups() const noexcept { return lookups_; }
+  /// step() has taken them.
+  void pushed();
+  /// True from a step() that pushed row gradients to zero_grad().
+  bool were_pushed() const noexcept { return were_pushed_; }
+  void zero();
+
+ private:
+  std::uint64_t forwards_ = 0;
+  std::vector<Lookup> lookups_;
+  bool were_pushed_ = false;
 };
 
 /// A table that is created on the servers when its optimizer is known.
@@ -77,7 +104,8 @@ class Context {
 
   Step step = 0;  ///< this worker's clock
   bool inference = false;
-  std::vector<PendingGradients> pending;
+  PendingGradients pending;
+  bool has_optimizer = false;
   std::vector<std::shared_ptr<LazyTable>> tables;  ///< in order of creation by the program
   std::optional<OptimizerSpec> row_optimizer;      ///< of the hf::Async… optimizer
   ServerReport server_report;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "core/error.hpp"
 #include "model/embedding_gather.hpp"
@@ -119,13 +120,16 @@ torch::Tensor DistributedEmbeddingImpl::forward(const torch::Tensor& ids) {
   if (!lookup) lookup = state_->initiate(ids, context.step);
   context.client().complete_pull(lookup->pull);
   const bool train = torch::GradMode::is_enabled() && !context.inference;
+  std::function<void()> note;
   if (train && !lookup->unique.empty()) {
     lookup->rows.requires_grad_(true);
-    context.pending.push_back({*state_->table->id, lookup->unique, lookup->rows, 0, lookup});
+    note = [forward = context.pending.next_forward(), table = *state_->table->id, lookup] {
+      Context::current().pending.note(forward, lookup->rows, {{table, lookup->unique, 0, lookup}});
+    };
   }
   const GatherColumn column{.index = lookup->index.data()};
-  const torch::Tensor out =
-      embedding_gather(lookup->rows, {&column, 1}, static_cast<std::int64_t>(lookup->ids.size()), lookup);
+  const torch::Tensor out = embedding_gather(
+      lookup->rows, {&column, 1}, static_cast<std::int64_t>(lookup->ids.size()), lookup, std::move(note));
   std::vector<std::int64_t> shape = ids.sizes().vec();
   shape.push_back(state_->dim);
   return out.reshape(shape);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "core/error.hpp"
 #include "hyperframes/embedding.hpp"
@@ -154,12 +155,17 @@ std::vector<torch::Tensor> DistributedEmbeddingCollection::forward(Prepared& bat
     const Impl::Group& group = impl_->groups[g];
     Prepared::GroupPart& part = batch.groups[g];
     for (auto& t : part.tables) context.client().complete_pull(t.pull);
+    std::function<void()> note;
     if (train) {
       part.rows.requires_grad_(true);
+      std::vector<RowGradients> noted;
       for (std::size_t t = 0; t < part.tables.size(); ++t)
         if (!part.tables[t].unique.empty())
-          context.pending.push_back(
-              {group.tables[t], part.tables[t].unique, part.rows, part.tables[t].first_row, nullptr});
+          noted.push_back({group.tables[t], part.tables[t].unique, part.tables[t].first_row, nullptr});
+      if (!noted.empty())
+        note = [forward = context.pending.next_forward(), rows = part.rows, noted = std::move(noted)] {
+          Context::current().pending.note(forward, rows, noted);
+        };
     }
     columns.clear();
     for (const Impl::Column& c : group.columns) {
@@ -175,7 +181,8 @@ std::vector<torch::Tensor> DistributedEmbeddingCollection::forward(Prepared& bat
                          .weights = bags.weights.empty() ? nullptr : bags.weights.data(),
                          .pooling = c.mean ? Pooling::mean : Pooling::sum});
     }
-    out.push_back(embedding_gather(part.rows, columns, static_cast<std::int64_t>(batch.batch)));
+    out.push_back(embedding_gather(part.rows, columns, static_cast<std::int64_t>(batch.batch), nullptr,
+                                   std::move(note)));
   }
   return out;
 }

@@ -37,15 +37,32 @@ struct AsyncOptimizer::Impl {
   std::function<double(std::uint64_t)> schedule;
   double clip_norm = 0;
   std::map<std::uint32_t, std::unique_ptr<GradientMerge>> merges;  // by table
+  bool stepped = false;                                            // since zero_grad()
+  bool owns_rows = false;
 
+  /// The gradient of one table in this step.
+  struct TableGradient {
+    TableId table;
+    std::span<const RowId> ids;
+    const float* values;  // [ids, dim]
+    std::uint32_t dim;
+  };
+
+  bool has_dense_gradients() const;
   void collect_gradients();
-  void push_rows(Context& context, double weight, double factor, float scale);
-  double row_squared_norm(const Context& context) const;
+  std::vector<TableGradient> row_gradients(const PendingGradients& pending);
+  void push_rows(Context& context, std::vector<TableGradient>& row_grads, double weight, double factor,
+                 float scale);
 };
 
 AsyncOptimizer::AsyncOptimizer(std::vector<torch::Tensor> parameters, const OptimizerSpec& spec)
     : impl_(std::make_unique<Impl>(std::move(parameters))) {
   Context& context = Context::current();
+  if (context.has_optimizer)
+    throw ConfigError(
+        "a second hf::Async… optimizer: expected one per process group, for all parameters (its step() "
+        "pushes the rows of "
+        "every embedding; an embedding may have an optimizer of its own in DistributedEmbeddingOptions)");
   impl_->spec = spec;
   context.row_optimizer = spec;
   context.create_all_tables();
@@ -56,6 +73,7 @@ AsyncOptimizer::AsyncOptimizer(std::vector<torch::Tensor> parameters, const Opti
                         std::string(torch::toString(p.scalar_type())) + " on " + p.device().str());
     total += p.numel();
   }
+  impl_->owns_rows = context.has_optimizer = true;
   if (total == 0) return;
 
   ParameterClient& client = context.client();
@@ -89,11 +107,14 @@ AsyncOptimizer::AsyncOptimizer(std::vector<torch::Tensor> parameters, const Opti
   pull_parameters();
 }
 
-AsyncOptimizer::~AsyncOptimizer() = default;
+AsyncOptimizer::~AsyncOptimizer() {
+  if (impl_->owns_rows && Context::slot()) Context::slot()->has_optimizer = false;
+}
 
 void AsyncOptimizer::zero_grad() {
   for (torch::Tensor& p : impl_->parameters) p.mutable_grad() = torch::Tensor();
-  Context::current().pending.clear();
+  Context::current().pending.zero();
+  impl_->stepped = false;
 }
 
 void AsyncOptimizer::set_schedule(std::function<double(std::uint64_t)> factor) {
@@ -124,74 +145,89 @@ void AsyncOptimizer::Impl::collect_gradients() {
   }
 }
 
-double AsyncOptimizer::Impl::row_squared_norm(const Context& context) const {
-  double sum = 0;
-  for (const PendingGradients& p : context.pending) {
-    if (!p.rows.grad().defined()) continue;
-    const std::int64_t dim = p.rows.size(1);
-    sum += squared_norm(p.rows.grad().data_ptr<float>() + p.first_row * dim,
-                        static_cast<std::int64_t>(p.ids.size()) * dim);
-  }
-  return sum;
+bool AsyncOptimizer::Impl::has_dense_gradients() const {
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const torch::Tensor& p) { return p.grad().defined(); });
 }
 
-void AsyncOptimizer::Impl::push_rows(Context& context, double weight, double factor, float scale) {
-  ParameterClient& client = context.client();
-  const auto args_of = [&](TableId id) {
-    return ParameterClient::PushArgs{
-        .step = context.step,
-        .weight = static_cast<float>(weight),
-        .learning_rate = static_cast<float>(client.table(id).optimizer.learning_rate * factor)};
-  };
+/// One gradient per table. That of a table looked up several times is the sum, in the order of the forwards.
+std::vector<AsyncOptimizer::Impl::TableGradient> AsyncOptimizer::Impl::row_gradients(
+    const PendingGradients& pending) {
   std::map<TableId, int> uses;
-  for (const PendingGradients& p : context.pending) ++uses[p.table];
-  for (const PendingGradients& p : context.pending) {
-    if (!p.rows.grad().defined()) continue;
-    torch::Tensor grad = p.rows.grad();
-    if (scale != 1.0F && p.first_row == 0)
-      grad.mul_(scale);  // once per tensor: the part at row 0 comes first
-    const float* part = grad.data_ptr<float>() + p.first_row * grad.size(1);
-    if (uses[p.table] == 1) {
-      client.push(p.table, p.ids, part, args_of(p.table));
-    } else {
-      // A table used twice since the last step gets one update from the sum.
-      auto& merge = merges[p.table.value];
-      if (!merge) merge = std::make_unique<GradientMerge>(static_cast<std::uint32_t>(grad.size(1)));
-      merge->add(p.ids, part);
+  for (const auto& lookup : pending.lookups())
+    if (lookup.rows.grad().defined())
+      for (const RowGradients& part : lookup.parts) ++uses[part.table];
+  std::vector<TableGradient> found;
+  for (auto& [id, merge] : merges) merge->clear();
+  for (const auto& lookup : pending.lookups()) {
+    if (!lookup.rows.grad().defined()) continue;  // torch::autograd::grad, or a backward that threw
+    const auto dim = static_cast<std::uint32_t>(lookup.rows.size(1));
+    const float* const rows = lookup.rows.grad().data_ptr<float>();
+    for (const RowGradients& part : lookup.parts) {
+      const float* const grad = rows + part.first_row * dim;
+      if (uses[part.table] == 1) {
+        found.push_back({part.table, part.ids, grad, dim});
+      } else {
+        auto& merge = merges[part.table.value];
+        if (!merge) merge = std::make_unique<GradientMerge>(dim);
+        merge->add(part.ids, grad);
+      }
     }
   }
-  for (auto& [table_id, merge] : merges) {
-    if (merge->ids().empty()) continue;
-    client.push(TableId{table_id}, merge->ids(), merge->grads(), args_of(TableId{table_id}));
-    merge->clear();
+  for (const auto& [id, merge] : merges)
+    if (!merge->ids().empty()) found.push_back({TableId{id}, merge->ids(), merge->grads(), merge->dim()});
+  return found;
+}
+
+void AsyncOptimizer::Impl::push_rows(Context& context, std::vector<TableGradient>& row_grads, double weight,
+                                     double factor, float scale) {
+  ParameterClient& client = context.client();
+  torch::Tensor scaled;
+  for (const TableGradient& g : row_grads) {
+    const float* grad = g.values;
+    if (scale != 1.0F) {
+      scaled = torch::from_blob(const_cast<float*>(grad), {static_cast<std::int64_t>(g.ids.size() * g.dim)},
+                                torch::kFloat32)
+                   .mul(scale);
+      grad = scaled.data_ptr<float>();
+    }
+    client.push(
+        g.table, g.ids, grad,
+        {.step = context.step,
+         .weight = static_cast<float>(weight),
+         .learning_rate = static_cast<float>(client.table(g.table).optimizer.learning_rate * factor)});
   }
-  context.pending.clear();
 }
 
 bool AsyncOptimizer::gradients_finite() const {
   for (const torch::Tensor& p : impl_->parameters)
     if (p.grad().defined() && !all_finite(p.grad())) return false;
-  const torch::Tensor* last = nullptr;
-  for (const PendingGradients& p : Context::current().pending) {
-    if (last && last->is_same(p.rows)) continue;  // several tables of one group share a tensor
-    last = &p.rows;
-    if (p.rows.grad().defined() && !all_finite(p.rows.grad())) return false;
-  }
+  for (const auto& lookup : Context::current().pending.lookups())
+    if (lookup.rows.grad().defined() && !all_finite(lookup.rows.grad())) return false;
   return true;
 }
 
 void AsyncOptimizer::step(double weight) {
   HF_CHECK(weight > 0, "step() with a weight that is not positive");
   Context& context = Context::current();
+  if (impl_->stepped && (context.pending.were_pushed() || impl_->has_dense_gradients()))
+    throw ConfigError(
+        "step() after step() without zero_grad(): the gradients of the earlier step are still there and "
+        "would be applied "
+        "again; call the optimizer's zero_grad() after each step()");
   ParameterClient& client = context.client();
   const double factor = impl_->schedule ? impl_->schedule(context.step) : 1.0;
   if (!impl_->blocks.empty()) impl_->collect_gradients();
+  std::vector<Impl::TableGradient> rows = impl_->row_gradients(context.pending);
   float scale = 1.0F;
   if (impl_->clip_norm > 0) {
     const double dense = impl_->blocks.empty()
                              ? 0.0
                              : squared_norm(impl_->gradients.data_ptr<float>(), impl_->gradients.numel());
-    const double norm = std::sqrt(dense + impl_->row_squared_norm(context)) / weight;
+    const double sparse = std::accumulate(rows.begin(), rows.end(), 0.0, [](double sum, const auto& g) {
+      return sum + squared_norm(g.values, static_cast<std::int64_t>(g.ids.size() * g.dim));
+    });
+    const double norm = std::sqrt(dense + sparse) / weight;
     if (norm > impl_->clip_norm) scale = static_cast<float>(impl_->clip_norm / norm);
     if (scale != 1.0F && !impl_->blocks.empty()) impl_->gradients.mul_(scale);
   }
@@ -205,14 +241,15 @@ void AsyncOptimizer::step(double weight) {
     dense = client.initiate_pull(impl_->table, impl_->blocks, impl_->values.data_ptr<float>(),
                                  context.step + 1, 0);
   }
-  impl_->push_rows(context, weight, factor, scale);
+  impl_->push_rows(context, rows, weight, factor, scale);
+  context.pending.pushed();
+  impl_->stepped = true;
   client.clock(++context.step, static_cast<float>(weight));
   if (dense) client.complete_pull(dense);
 }
 
 void AsyncOptimizer::skip_step() {
   Context& context = Context::current();
-  context.pending.clear();
   context.client().clock(++context.step, 0);
   if (impl_->blocks.empty()) return;
   ParameterClient& client = context.client();

@@ -21,6 +21,7 @@ struct GatherPlan : torch::CustomClassHolder {
   std::vector<GatherColumn> columns;
   std::int64_t batch = 0;
   std::shared_ptr<const void> keep_alive;
+  std::function<void()> on_backward;
 };
 
 // Rows of the batch per block: the block's part of the [batch, columns, dim] tensor stays in the second-level
@@ -178,6 +179,7 @@ struct GatherFunction : torch::autograd::Function<GatherFunction> {
   static variable_list backward(AutogradContext* ctx, const variable_list& output_grads) {
     const auto capsule = ctx->saved_data["plan"].toCapsule();
     const auto& plan = static_cast<const GatherPlan&>(*capsule);
+    if (plan.on_backward) plan.on_backward();
     Tensor grad = output_grads.front();
     // A slice of a wider gradient ([batch, all features]) is read in place.
     const bool dense_rows = grad.stride(2) == 1 && grad.stride(1) == grad.size(2);
@@ -196,13 +198,14 @@ struct GatherFunction : torch::autograd::Function<GatherFunction> {
 }  // namespace
 
 Tensor embedding_gather(const Tensor& rows, std::span<const GatherColumn> columns, std::int64_t batch,
-                        std::shared_ptr<const void> keep_alive) {
+                        std::shared_ptr<const void> keep_alive, std::function<void()> on_backward) {
   HF_CHECK(rows.dim() == 2 && rows.is_contiguous(), "embedding rows: expected a contiguous [U, dim] tensor");
   for (const GatherColumn& column : columns) check_column(column, batch, rows.size(0));
   auto plan = c10::make_intrusive<GatherPlan>();
   plan->columns.assign(columns.begin(), columns.end());
   plan->batch = batch;
   plan->keep_alive = std::move(keep_alive);
+  plan->on_backward = std::move(on_backward);
   return GatherFunction::apply(rows, plan);
 }
 

@@ -8,6 +8,7 @@
 #include <torch/torch.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -30,9 +31,11 @@ struct GatherColumn {
 /// `columns` live and stay unchanged until the backward pass is over; either the caller sees to it or passes
 /// an owner of theirs as `keep_alive`. The GatherColumn structs themselves are copied. Cost: one read of each
 /// row and one write of the result; backward one read of the gradient, one zeroing of a [U, dim] tensor and a
-/// read-modify-write per id. First derivatives only. Throws: CheckFailed for an index outside [0, U) and for
-/// offsets that fall.
+/// read-modify-write per id. First derivatives only. `on_backward` is called at each backward pass that reaches
+/// `rows`, before their gradient is there; it lives as long as the graph. Throws: CheckFailed for an index outside
+/// [0, U) and for offsets that fall.
 torch::Tensor embedding_gather(const torch::Tensor& rows, std::span<const GatherColumn> columns,
-                               std::int64_t batch, std::shared_ptr<const void> keep_alive = nullptr);
+                               std::int64_t batch, std::shared_ptr<const void> keep_alive = nullptr,
+                               std::function<void()> on_backward = nullptr);
 
 }  // namespace hf

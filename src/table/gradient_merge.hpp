@@ -26,6 +26,7 @@ class GradientMerge {
   /// Shape: [ids, dim]. Valid until the next add.
   const float* grads() const noexcept { return grads_.data(); }
 
+  std::uint32_t dim() const noexcept { return dim_; }
   void clear() noexcept;
 
  private:

@@ -1,6 +1,9 @@
 // DistributedEmbedding as a replacement of torch::nn::Embedding.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <stdexcept>
+
 #include "comm/mpi.hpp"
 #include "core/error.hpp"
 #include "hyperframes/hyperframes.hpp"
@@ -48,7 +51,7 @@ TEST(DistributedEmbedding, ForwardIsALookupOfAnyShape) {
     EXPECT_EQ(out.sizes(), (std::vector<std::int64_t>{2, 3, 4}));
     EXPECT_TRUE(torch::equal(out.detach(), torch::embedding(w, ids)));
     EXPECT_EQ(e->forward(torch::empty({0, 2}, torch::kInt64)).sizes(), (std::vector<std::int64_t>{0, 2, 4}));
-    Context::current().pending.clear();
+    EXPECT_TRUE(Context::current().pending.lookups().empty()) << "a forward alone leaves nothing for step()";
   });
 }
 
@@ -170,6 +173,206 @@ TEST(DistributedEmbedding, WrongUseIsNamed) {
     EXPECT_THROW(DistributedEmbedding(0, 4), ConfigError);
     EXPECT_THROW(DistributedEmbedding(10, 4, DistributedEmbeddingOptions{.name = "movies"}), ConfigError);
     EXPECT_THROW(AsyncSGD({torch::zeros({2}, torch::kFloat64)}, 0.1), ConfigError);
+  });
+}
+
+/// The calls of a training program, to be run with torch::nn::Embedding and with hf::DistributedEmbedding.
+struct Program {
+  std::function<torch::Tensor(const torch::Tensor& ids)> forward;  // of one embedding of 12 rows
+  torch::Tensor dense;                                             // one more parameter, [3]
+  std::function<void()> zero_grad, step;
+  torch::Tensor loss(std::vector<std::int64_t> ids, double factor = 1) const {
+    return (forward(torch::tensor(ids, torch::kInt64)) * dense).pow(2).sum() * factor;
+  }
+};
+
+/// Runs `calls` with both; the rows and the dense parameter must be the same afterwards.
+template <class Calls>
+void same_as_torch(const Calls& calls, double clip_norm = 0) {
+  on_workers({.staleness_bound = 0}, [&](ProcessGroup& group) {
+    const torch::Tensor start = torch::tensor({0.5F, -1.0F, 2.0F});
+    const torch::Tensor w = initial_weights("t", 12, 3, InitSpec{.kind = InitKind::normal, .scale = 1.0F});
+
+    torch::Tensor weight = w.clone().requires_grad_(true);
+    torch::Tensor reference = start.clone().requires_grad_(true);
+    torch::optim::SGD sgd({weight, reference}, 0.1);
+    Program torch_program{[&](const torch::Tensor& ids) { return torch::embedding(weight, ids); }, reference,
+                          [&] { sgd.zero_grad(); },
+                          [&] {
+                            if (clip_norm > 0)
+                              torch::nn::utils::clip_grad_norm_({weight, reference}, clip_norm);
+                            sgd.step();
+                          }};
+    calls(torch_program);
+
+    DistributedEmbedding e(12, 3, DistributedEmbeddingOptions{.name = "t"});
+    torch::Tensor p = start.clone().requires_grad_(true);
+    AsyncSGD optimizer({p}, 0.1);
+    if (clip_norm > 0) optimizer.set_clip_norm(clip_norm);
+    calls(Program{[&](const torch::Tensor& ids) { return e->forward(ids); }, p,
+                  [&] { optimizer.zero_grad(); }, [&] { optimizer.step(); }});
+    group.synchronize();
+    optimizer.pull_parameters();
+    const InferenceGuard inference;
+    const torch::Tensor rows = e->forward(torch::arange(12, torch::kInt64));
+    EXPECT_FALSE(torch::equal(weight.detach(), w)) << "the program learns nothing";
+    EXPECT_TRUE(torch::allclose(rows, weight.detach(), 1e-5, 1e-6)) << rows << '\n' << weight;
+    EXPECT_TRUE(torch::allclose(p.detach(), reference.detach(), 1e-5, 1e-6)) << p << '\n' << reference;
+  });
+}
+
+TEST(OrderOfCalls, ZeroGradBetweenForwardAndBackward) {
+  same_as_torch([](const Program& p) {
+    for (int i = 0; i < 3; ++i) {
+      const torch::Tensor loss = p.loss({1, 4, 4, i});
+      p.zero_grad();
+      loss.backward();
+      p.step();
+    }
+  });
+}
+
+TEST(OrderOfCalls, TwoForwardsOneStep) {
+  same_as_torch([](const Program& p) {
+    for (int i = 0; i < 3; ++i) {
+      p.zero_grad();
+      const torch::Tensor a = p.loss({1, 2, i}), b = p.loss({2, 3, 3}, 0.5);
+      (a + b).backward();
+      p.step();
+    }
+  });
+}
+
+TEST(OrderOfCalls, AForwardWithoutBackwardIsForgotten) {
+  same_as_torch([](const Program& p) {
+    for (int i = 0; i < 3; ++i) {
+      p.loss({7, 8});
+      p.zero_grad();
+      const torch::Tensor used = p.loss({1, 2, i}), unused = p.loss({9, 1});
+      used.backward();
+      p.step();
+    }
+  });
+}
+
+TEST(OrderOfCalls, GradientsOfSeveralBackwardsAddUp) {
+  same_as_torch([](const Program& p) {
+    for (int i = 0; i < 2; ++i) {
+      p.zero_grad();
+      for (int part = 0; part < 4; ++part) p.loss({part, part + 1, 5, i}, 0.25).backward();
+      p.step();
+    }
+  });
+}
+
+TEST(OrderOfCalls, ARetainedGraphIsGoneThroughTwice) {
+  same_as_torch([](const Program& p) {
+    p.zero_grad();
+    const torch::Tensor loss = p.loss({1, 2, 2});
+    loss.backward({}, true);
+    loss.backward({}, true);
+    p.zero_grad();
+    loss.backward({}, true);
+    loss.backward();
+    p.step();
+  });
+}
+
+TEST(OrderOfCalls, BackwardsOfOlderForwardsAcrossASkippedRound) {
+  same_as_torch([](const Program& p) {
+    const torch::Tensor first = p.loss({1, 2, 3});
+    const torch::Tensor second = p.loss({3, 4});
+    second.backward();
+    p.zero_grad();  // thrown away
+    first.backward();
+    p.step();
+    p.zero_grad();
+  });
+}
+
+TEST(OrderOfCalls, NoGradLeavesNothingBehind) {
+  same_as_torch([](const Program& p) {
+    p.zero_grad();
+    {
+      torch::NoGradGuard no_grad;
+      p.loss({1, 2, 3});
+    }
+    p.loss({2, 5}).backward();
+    p.step();
+  });
+}
+
+TEST(OrderOfCalls, AnExceptionBetweenForwardAndBackward) {
+  same_as_torch([](const Program& p) {
+    for (int i = 0; i < 3; ++i) {
+      p.zero_grad();
+      try {
+        const torch::Tensor loss = p.loss({1, 2, i});
+        if (i == 1) throw std::runtime_error("the program's own");
+        loss.backward();
+      } catch (const std::runtime_error&) {
+        p.loss({6}).backward();
+      }
+      p.step();
+    }
+  });
+}
+
+TEST(OrderOfCalls, AnEmptyBatchBesideAFullOne) {
+  same_as_torch([](const Program& p) {
+    p.zero_grad();
+    (p.loss({}) + p.loss({0, 11})).backward();
+    p.step();
+  });
+}
+
+TEST(OrderOfCalls, ClippingTakesTheNormOfTheSumOfATablesGradients) {
+  same_as_torch(
+      [](const Program& p) {
+        for (int i = 0; i < 3; ++i) {
+          p.zero_grad();
+          (p.loss({1, 2, 2}) + p.loss({2, 3, i})).backward();
+          p.loss({2, 9}).backward();
+          p.step();
+        }
+      },
+      0.05);
+}
+
+TEST(OrderOfCalls, GradientsThatAreNotAccumulatedAreNotPushed) {
+  same_as_torch([](const Program& p) {
+    p.zero_grad();
+    const torch::Tensor loss = p.loss({1, 2});
+    torch::autograd::grad({loss}, {p.dense});
+    p.loss({3}).backward();
+    p.step();
+  });
+}
+
+TEST(OrderOfCalls, AStepWithoutZeroGradBeforeTheNextIsAnErrorNotSilence) {
+  on_workers({}, [](ProcessGroup&) {
+    DistributedEmbedding e(12, 3, DistributedEmbeddingOptions{.name = "t"});
+    torch::Tensor p = torch::ones({3}).requires_grad_(true);
+    AsyncSGD optimizer({p}, 0.1);
+    const auto backward = [&] { (e->forward(torch::tensor({1, 2}, torch::kInt64)) * p).sum().backward(); };
+    backward();
+    optimizer.step();
+    EXPECT_THROW(optimizer.step(), ConfigError);
+    EXPECT_THROW(backward(), ConfigError);
+    optimizer.zero_grad();
+    backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    EXPECT_NO_THROW(optimizer.step());  // nothing to push
+    EXPECT_EQ(optimizer.steps(), 3U);
+  });
+}
+
+TEST(AsyncOptimizer, ASecondOneIsRefused) {
+  on_workers({}, [](ProcessGroup&) {
+    DistributedEmbedding e(12, 3, DistributedEmbeddingOptions{.name = "t"});
+    const AsyncSGD optimizer({}, 0.1);
+    EXPECT_THROW(AsyncSGD({}, 0.1), ConfigError);
   });
 }
 
