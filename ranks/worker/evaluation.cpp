@@ -40,12 +40,12 @@ class EvalMode {
 template <class Visit>
 void score(BatchPipeline& batches, WorkerModel& model, Visit&& visit) {
   std::unique_ptr<ReadyBatch> current = batches.next();
-  if (current) model.embeddings.initiate_pull(*current->ids);
+  if (current) model.embeddings.initiate_pull(*current->made);
   while (current) {
     std::unique_ptr<ReadyBatch> next = batches.next();
-    if (next) model.embeddings.initiate_pull(*next->ids);
+    if (next) model.embeddings.initiate_pull(*next->made);
     const torch::Tensor logits =
-        model.network->forward(dense_tensor(current->data), model.embeddings.forward(*current->ids))
+        model.network->forward(dense_tensor(current->data), model.embeddings.forward(*current->made))
             .contiguous();
     visit(current->data,
           std::span<const float>(logits.data_ptr<float>(), static_cast<std::size_t>(logits.numel())));

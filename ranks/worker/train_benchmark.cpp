@@ -85,13 +85,13 @@ void run_train_benchmark(std::uint64_t rows, std::uint32_t dim, std::uint32_t re
       std::make_unique<MemoryStream>(rows, 1 + static_cast<std::uint64_t>(group.worker_id()), steps),
       embeddings);
   std::unique_ptr<ReadyBatch> current = batches.next();
-  embeddings.initiate_pull(*current->ids);
+  embeddings.initiate_pull(*current->made);
   std::size_t done = 0;
   while (current) {
     if (done >= kWarmUp && (done - kWarmUp) % steps_each == 0) mark();
     std::unique_ptr<ReadyBatch> next = batches.next();
-    if (next) embeddings.initiate_pull(*next->ids, 1);
-    const std::vector<torch::Tensor> looked_up = embeddings.forward(*current->ids);
+    if (next) embeddings.initiate_pull(*next->made, 1);
+    const std::vector<torch::Tensor> looked_up = embeddings.forward(*current->made);
     const torch::Tensor logits =
         mlp.forward(concat_features(looked_up, dense_tensor(current->data))).squeeze(1);
     torch::binary_cross_entropy_with_logits(logits, label_tensor(current->data), {}, {},

@@ -45,10 +45,10 @@ void Worker::train_epoch(std::uint32_t epoch) {
   };
   bool more = true;  // somebody has data
   std::unique_ptr<ReadyBatch> current = next_batch(0);
-  if (current && config.pipeline) model_.embeddings.initiate_pull(*current->ids);
+  if (current && config.pipeline) model_.embeddings.initiate_pull(*current->made);
   while (current) {
     std::unique_ptr<ReadyBatch> next = next_batch(1);
-    if (next && config.pipeline) model_.embeddings.initiate_pull(*next->ids, 1);
+    if (next && config.pipeline) model_.embeddings.initiate_pull(*next->made, 1);
     learn(*current, epoch);
     batches.recycle(std::move(current));
     current = std::move(next);
@@ -72,7 +72,7 @@ void Worker::expect_samples(std::uint64_t rows_per_epoch) {
 void Worker::learn(ReadyBatch& batch, std::uint32_t epoch) {
   const auto rows = static_cast<double>(batch.data.rows);
   const torch::Tensor labels = label_tensor(batch.data);
-  const std::vector<torch::Tensor> rows_of_groups = model_.embeddings.forward(*batch.ids);
+  const std::vector<torch::Tensor> rows_of_groups = model_.embeddings.forward(*batch.made);
   if (batch.data.rows == 0) {  // a block of malformed rows only
     ++steps_;
     model_.optimizer->skip_step();

@@ -15,14 +15,13 @@
 #include <optional>
 #include <string>
 
+#include "ranks/worker/batch_pipeline.hpp"
 #include "ranks/worker/evaluation.hpp"
 #include "ranks/worker/session.hpp"
 
 namespace hf {
 
-class BatchPipeline;
 class Progress;
-struct ReadyBatch;
 
 /// Sums over all workers; the metrics are meaningful on worker 0.
 struct WorkerReport {
