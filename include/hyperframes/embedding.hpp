@@ -23,7 +23,8 @@ namespace hf {
 class Context;
 
 struct DistributedEmbeddingOptions {
-  std::string name;                         ///< of the table; "" = "embedding_N" in order of creation
+  /// Of the table; "" = "embedding_N" in order of creation. Not "dense", no "/"; case does not tell names apart.
+  std::string name;
   TableKind kind = TableKind::static_rows;  ///< dynamic: any 64-bit id, num_embeddings is ignored
   InitSpec init{.kind = InitKind::normal, .scale = 1.0F};  ///< as torch::nn::Embedding
   std::optional<OptimizerSpec> optimizer;                  ///< unset: that of the hf::Async… optimizer

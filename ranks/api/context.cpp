@@ -176,6 +176,15 @@ TableId Context::create(LazyTable& table) {
   return *table.id;
 }
 
+void Context::check_table_name(const std::string& name) const {
+  const std::string problem = table_name_problem(name);
+  if (!problem.empty()) throw ConfigError("name of an embedding: " + problem);
+  for (const auto& other : tables)
+    if (table_name_key(other->spec.name) == table_name_key(name))
+      throw ConfigError("two embeddings with the name \"" + name + "\"" +
+                        (other->spec.name == name ? "" : " (upper and lower case do not tell names apart)"));
+}
+
 void Context::create_all_tables() {
   for (const auto& t : tables) create(*t);
 }

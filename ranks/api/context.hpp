@@ -84,6 +84,8 @@ class Context {
 
   ParameterClient& client();
   TableId create(LazyTable& table);
+  /// Throws: ConfigError for a name that is reserved, or taken already.
+  void check_table_name(const std::string& name) const;
   void create_all_tables();
   std::uint8_t pull_flags() const noexcept;
 

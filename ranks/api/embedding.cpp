@@ -90,9 +90,7 @@ DistributedEmbeddingImpl::DistributedEmbeddingImpl(std::int64_t num_embeddings, 
   auto table = std::make_shared<LazyTable>();
   table->spec.name =
       options.name.empty() ? "embedding_" + std::to_string(context.tables.size()) : options.name;
-  for (const auto& other : context.tables)
-    if (other->spec.name == table->spec.name)
-      throw ConfigError("two embeddings with the name \"" + table->spec.name + "\"");
+  context.check_table_name(table->spec.name);
   table->spec.kind = options.kind;
   table->spec.rows = options.kind == TableKind::static_rows ? static_cast<std::uint64_t>(num_embeddings) : 0;
   table->spec.dim = static_cast<std::uint32_t>(dim);

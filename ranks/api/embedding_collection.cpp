@@ -60,6 +60,7 @@ DistributedEmbeddingCollection::DistributedEmbeddingCollection(std::vector<Colle
                   .wrap_ids = false,
                   .optimizer = t.optimizer,
                   .init = t.init};
+    context.check_table_name(t.name);
     context.tables.push_back(lazy);
     ids.push_back(context.create(*lazy));
   }

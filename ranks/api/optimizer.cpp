@@ -92,7 +92,7 @@ AsyncOptimizer::AsyncOptimizer(std::vector<torch::Tensor> parameters, const Opti
     p.set_data(view);
     at += p.numel();
   }
-  TableSpec table{.name = "dense",
+  TableSpec table{.name = kDenseTable,
                   .kind = TableKind::static_rows,
                   .rows = blocks,
                   .dim = impl_->block_floats,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "core/schema.hpp"
 #include "core/suggest.hpp"
@@ -145,13 +146,15 @@ class Checker {
   }
 
   void check_tables() {
-    std::set<std::string> names;
+    Names names;
     for (std::size_t i = 0; i < c_.tables.size(); ++i) {
       const TableConfig& t = c_.tables[i];
       const std::string path = positions_.item_path("tables", i);
-      if (t.name.empty()) add(path + ".name", "missing: a table needs a name");
-      if (!t.name.empty() && !names.insert(t.name).second)
-        add(path + ".name", "duplicate table \"" + t.name + '"');
+      if (t.name.empty())
+        add(path + ".name", "missing: a table needs a name");
+      else
+        check_table_name(path + ".name", t.name);
+      if (!t.name.empty()) check_once(path + ".name", "table", t.name, names);
       const bool dynamic = t.kind.value_or(c_.embedding.kind) == TableKind::dynamic;
       if (!dynamic && t.rows < 2)
         add(path + ".rows", t.rows == 0
@@ -163,9 +166,38 @@ class Checker {
     }
   }
 
+  using Names = std::map<std::string, std::string>;  // by table_name_key
+
+  bool check_once(const std::string& path, const char* what, const std::string& name, Names& names) {
+    const auto [first, is_new] = names.emplace(table_name_key(name), name);
+    if (!is_new)
+      add(path, std::string("duplicate ") + what + " \"" + name + '"' +
+                    (first->second == name
+                         ? ""
+                         : ": \"" + first->second +
+                               "\" differs in upper and lower case only, which file systems may ignore"));
+    return is_new;
+  }
+
+  /// Tables and features, which have a table of their name each.
+  void check_table_name(const std::string& path, const std::string& name) {
+    const std::string problem = table_name_problem(name);
+    if (!problem.empty()) add(path, problem + "; choose another name (a feature's `column` may be any)");
+    // src/model: the linear weights of a table have a table of their own.
+    if (table_name_key(name).ends_with(".wide"))
+      add(path, "\"" + name + "\" is reserved: linear weights are stored under names that end in .wide");
+  }
+
   const TableConfig* find_table(const std::string& name) const {
     for (const TableConfig& t : c_.tables)
       if (t.name == name) return &t;
+    return nullptr;
+  }
+
+  /// A shared table of this name, or of one that differs in upper and lower case only.
+  const TableConfig* find_table_like(const std::string& name) const {
+    for (const TableConfig& t : c_.tables)
+      if (table_name_key(t.name) == table_name_key(name)) return &t;
     return nullptr;
   }
 
@@ -173,9 +205,10 @@ class Checker {
   const TableConfig* check_table_use(const std::string& path, const std::string& feature,
                                      const std::string& table, bool has_dim) {
     if (table.empty()) {
-      if (find_table(feature) != nullptr && !positions_.any_failed_below("tables"))
-        add(path + ".name", "the feature's own table would have the name of the shared table \"" + feature +
-                                "\"; to use that one write table: " + feature);
+      const TableConfig* like = find_table_like(feature);
+      if (like != nullptr && !positions_.any_failed_below("tables"))
+        add(path + ".name", "the feature's own table would have the name of the shared table \"" +
+                                like->name + "\"; to use that one write table: " + like->name);
       return nullptr;
     }
     const TableConfig* shared = find_table(table);
@@ -191,8 +224,8 @@ class Checker {
   void check_name(const std::string& path, const std::string& name) {
     if (name.empty())
       add(path + ".name", "missing: a feature needs a name");
-    else if (!feature_names_.insert(name).second)
-      add(path + ".name", "duplicate feature \"" + name + '"');
+    else if (check_once(path + ".name", "feature", name, feature_names_))
+      check_table_name(path + ".name", name);
   }
 
   void check_numeric(const NumericFeature& f, const std::string& path) {
@@ -210,7 +243,8 @@ class Checker {
       only("boundaries", !f.boundaries.empty(), "bucketize");
       only("table", !f.table.empty(), "bucketize");
       only("dim", f.dim.has_value(), "bucketize");
-      if (f.missing_indicator && !feature_names_.insert(f.name + ".missing").second)
+      if (f.missing_indicator &&
+          !feature_names_.emplace(table_name_key(f.name) + ".missing", f.name + ".missing").second)
         add(path + ".missing_indicator", "there is a feature \"" + f.name + ".missing\" already");
     } else {
       if (f.boundaries.empty()) add(path + ".boundaries", "missing: transform: bucketize needs them");
@@ -318,7 +352,7 @@ class Checker {
   const Config& c_;
   const Positions& positions_;
   Problems& problems_;
-  std::set<std::string> feature_names_;
+  Names feature_names_;
   std::vector<std::string> table_names_;
 };
 

@@ -55,6 +55,28 @@ std::uint32_t optimizer_slots(OptimizerKind kind, std::uint32_t dim) noexcept {
   return 0;
 }
 
+std::string table_name_key(const std::string& name) {
+  std::string key = name;
+  for (char& c : key)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return key;
+}
+
+std::string table_name_problem(const std::string& name) {
+  constexpr std::size_t kLongest = 200;
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  if (name.empty()) return "an empty name";
+  if (table_name_key(name) == kDenseTable)
+    return "\"" + name + "\" is reserved: the parameters of the dense network are stored under it";
+  if (name == "." || name == "..") return "\"" + name + "\" means a folder";
+  if (name.size() > kLongest) return "expected at most 200 bytes, found " + std::to_string(name.size());
+  if (name.find('/') != std::string::npos) return "\"" + name + "\" contains \"/\"";
+  if (blank(name.front()) || blank(name.back())) return "\"" + name + "\" begins or ends with a blank";
+  for (const char c : name)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) return "the name contains a control character";
+  return "";
+}
+
 const char* to_string(OptimizerKind kind) noexcept { return name_of(kOptimizers, kind); }
 const char* to_string(TableKind kind) noexcept { return name_of(kTableKinds, kind); }
 const char* to_string(InitKind kind) noexcept { return name_of(kInitKinds, kind); }

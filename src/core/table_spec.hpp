@@ -26,6 +26,16 @@ void to_json(nlohmann::json& j, const TableSpec& s);
 /// Throws: FormatError naming the key.
 void from_json(const nlohmann::json& j, TableSpec& s);
 
+/// The table of the dense network's parameters, on the servers and in checkpoints.
+inline constexpr const char* kDenseTable = "dense";
+
+/// What is wrong with the name of an embedding table, "" when nothing is. Names become names in files: no "/", control
+/// characters, blanks at the ends, "." and "..", at most 200 bytes; and none that means kDenseTable to a file system
+/// without upper and lower case.
+std::string table_name_problem(const std::string& name);
+/// Equal names have equal keys, and so have those that differ in upper and lower case (ASCII) only.
+std::string table_name_key(const std::string& name);
+
 const char* to_string(OptimizerKind kind) noexcept;
 const char* to_string(TableKind kind) noexcept;
 const char* to_string(InitKind kind) noexcept;

@@ -18,6 +18,34 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+TEST(ConfigErrors, NamesThatCouldNotBeStoredOrToldApart) {
+  const auto feature = [](const std::string& list) {
+    return error_of("data: {format: csv, train: a.csv, csv: {label: y}}\nfeatures: {categorical: [" + list +
+                    "]}\n");
+  };
+  EXPECT_EQ(feature("a, b"), "");
+  // A feature of this name trained, and its checkpoint could not be loaded.
+  EXPECT_THAT(feature("a, dense"),
+              AllOf(HasSubstr("x.yaml:2: features.categorical[1]"),
+                    HasSubstr("\"dense\" is reserved: the parameters of the dense network")));
+  EXPECT_THAT(feature("Dense"), HasSubstr("is reserved"));
+  EXPECT_THAT(feature("a.wide"), HasSubstr("\"a.wide\" is reserved: linear weights"));
+  EXPECT_THAT(feature("a, A"),
+              HasSubstr("duplicate feature \"A\": \"a\" differs in upper and lower case only"));
+  EXPECT_THAT(feature("'a/b'"), HasSubstr("\"a/b\" contains \"/\""));
+  EXPECT_EQ(feature("{name: a_b, column: a/b}"), "");
+  EXPECT_THAT(feature("'..'"), HasSubstr("means a folder"));
+  EXPECT_THAT(feature("' a'"), HasSubstr("begins or ends with a blank"));
+  EXPECT_THAT(feature("\"a\\tb\""), HasSubstr("control character"));
+  EXPECT_THAT(feature(std::string(201, 'a')), HasSubstr("expected at most 200 bytes, found 201"));
+  const auto tables = [](const std::string& text) { return error_of(kGood + "tables: [" + text + "]\n"); };
+  EXPECT_THAT(tables("{name: dense, rows: 10}"), HasSubstr("tables[0].name: \"dense\" is reserved"));
+  EXPECT_THAT(tables("{name: t, rows: 10}, {name: T, rows: 10}"),
+              HasSubstr("tables[1].name: duplicate table \"T\": \"t\" differs in upper and lower case only"));
+  EXPECT_THAT(tables("{name: c1, rows: 10}"),
+              HasSubstr("would have the name of the shared table \"c1\"; to use that one write table: c1"));
+}
+
 TEST(ConfigErrors, AllProblemsInOneListWithTheirLines) {
   const std::string error = error_of(
       "seed: -3\n"

@@ -172,6 +172,9 @@ TEST(DistributedEmbedding, WrongUseIsNamed) {
     EXPECT_THROW(DistributedEmbedding(10, 0), ConfigError);
     EXPECT_THROW(DistributedEmbedding(0, 4), ConfigError);
     EXPECT_THROW(DistributedEmbedding(10, 4, DistributedEmbeddingOptions{.name = "movies"}), ConfigError);
+    for (const char* name : {"MOVIES", "dense", "Dense", "a/b", "..", " a"})
+      EXPECT_THROW(DistributedEmbedding(10, 4, DistributedEmbeddingOptions{.name = name}), ConfigError)
+          << name;
     EXPECT_THROW(AsyncSGD({torch::zeros({2}, torch::kFloat64)}, 0.1), ConfigError);
   });
 }
